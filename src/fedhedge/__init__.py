@@ -1,0 +1,32 @@
+"""fedhedge: federated learning that hedges against who shows up, what the data may be, and who is watching."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fedhedge import algorithms, availability, data, evaluation, models, report
+    from fedhedge.checks import InvalidInput
+
+__version__ = "0.1.0"
+
+# Names are resolved on first use, so that `fedhedge --help` does not wait for the numerical libraries.
+_HOME = {
+    "InvalidInput": "fedhedge.checks",
+}
+_ROOMS = ("algorithms", "availability", "data", "evaluation", "models", "report")
+
+__all__ = ["InvalidInput", "algorithms", "availability", "data", "evaluation", "models", "report"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return importlib.import_module(f"fedhedge.{name}")
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'fedhedge' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_ROOMS, *_HOME])
