@@ -1,4 +1,4 @@
-"""fedhedge: federated learning that hedges against who shows up, what the data may be, and who is watching."""
+"""Federated learning that hedges: against who shows up, what the data may be, and who is watching."""
 
 from __future__ import annotations
 
@@ -8,16 +8,33 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fedhedge import algorithms, availability, data, evaluation, models, report
     from fedhedge.checks import InvalidInput
+    from fedhedge.simulation import CheckpointMismatch, Diverged, Run, simulate
 
 __version__ = "0.1.0"
 
 # Names are resolved on first use, so that `fedhedge --help` does not wait for the numerical libraries.
 _HOME = {
+    "CheckpointMismatch": "fedhedge.simulation",
+    "Diverged": "fedhedge.simulation",
     "InvalidInput": "fedhedge.checks",
+    "Run": "fedhedge.simulation",
+    "simulate": "fedhedge.simulation",
 }
 _ROOMS = ("algorithms", "availability", "data", "evaluation", "models", "report")
 
-__all__ = ["InvalidInput", "algorithms", "availability", "data", "evaluation", "models", "report"]
+__all__ = [
+    "CheckpointMismatch",
+    "Diverged",
+    "InvalidInput",
+    "Run",
+    "algorithms",
+    "availability",
+    "data",
+    "evaluation",
+    "models",
+    "report",
+    "simulate",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -98,3 +98,13 @@ def nearest(value: object, known: Iterable[object]) -> str:
     lowered = {name.lower(): name for name in names}
     close = difflib.get_close_matches(str(value).lower(), list(lowered), n=1, cutoff=0.5)
     return f"did you mean {lowered[close[0]]}?" if close else ""
+
+
+def integers(name: str, value: Any, *, low: int | None = None, high: int | None = None) -> tuple[int, ...]:
+    """A non-empty list of whole numbers within the ends, returned as a tuple."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InvalidInput(name, value, "a list of whole numbers")
+    result = tuple(integer(f"{name}[{i}]", entry, low=low, high=high) for i, entry in enumerate(value))
+    if not result:
+        raise InvalidInput(name, value, "a list of at least one whole number")
+    return result

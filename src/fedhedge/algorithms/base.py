@@ -1,0 +1,176 @@
+"""The contract that every method fulfils: pure functions over explicit state, written for a cohort of clients.
+
+A round is `down = broadcast(server)`, then `up, clients = local(model, down, clients, batches, keys)` for the
+clients at work, then `server = aggregate(server, up, weights)`. The driver (the compiled loop, the host loop or a
+federation) owns everything else: who takes part, which rows, when a client's new state becomes final.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+from fedhedge.models.base import Functional
+
+Tree = Any
+Client = TypeVar("Client")
+Method = TypeVar("Method", bound="type[Algorithm]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """How a cohort is laid out in a compiled programme; the choice changes speed, not meaning.
+
+    side_by_side: clients as one batched computation (accelerators) instead of one after another (CPU caches).
+    unroll: straight-line code for local steps and clients, which convolutions on the CPU need.
+    padded: some slots of the cohort may be empty, so that each slot asks whether it is at work.
+    """
+
+    side_by_side: bool = False
+    unroll: bool = False
+    padded: bool = False
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Batches:
+    """The mini-batches of a cohort, as row numbers into a pool of rows that stays where it is.
+
+    Shapes, with S slots, H local steps (the largest of the cohort) and b rows: features [n, ...], labels [n],
+    index [S, H, b], present [S, H, b] or None (which of the b rows exist; None = all), steps [S] (local steps of
+    each client; 0 = the slot is empty).
+    """
+
+    features: jax.Array
+    labels: jax.Array
+    index: jax.Array
+    present: jax.Array | None
+    steps: jax.Array
+    uniform_steps: bool = dataclasses.field(default=True, metadata={"static": True})
+    layout: Layout = dataclasses.field(default=Layout(), metadata={"static": True})
+
+
+class Start(NamedTuple):
+    """What a method starts from: the initial model, the number of clients N, and the initial mean training loss.
+
+    The loss is evaluated only when a method asks for it.
+    """
+
+    params: Tree
+    clients: int
+    loss: Callable[[], float]
+
+
+class Algorithm(ABC):
+    """One federated method; instances are frozen dataclasses whose numbers are traced and whose rest is static."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def init_server(self, start: Start) -> Tree:
+        """Server state before the first round."""
+
+    def init_clients(self, clients: int, server: Tree) -> Tree:
+        """State that clients keep between rounds, as arrays with a leading axis of `clients`; none by default."""
+        return ()
+
+    @abstractmethod
+    def broadcast(self, server: Tree) -> Tree:
+        """What the server sends to each client, counted as downlink."""
+
+    @abstractmethod
+    def local(
+        self, model: Functional, down: Tree, clients: Tree, batches: Batches, keys: jax.Array
+    ) -> tuple[Tree, Tree, dict[str, jax.Array]]:
+        """Work of a cohort: (uploads, new client states, sums over local steps of what was observed), axis 0 = slot."""
+
+    @abstractmethod
+    def aggregate(self, server: Tree, up: Tree, weights: jax.Array) -> Tree:
+        """New server state from uploads [S, ...] and weights [S] that sum to one (0 for an empty slot)."""
+
+    def iterate(self, server: Tree) -> Tree:
+        """The part of the server state whose average over rounds the theory speaks of."""
+        return server
+
+    def parameters(self, iterate: Tree) -> Tree:
+        """Model parameters within an iterate."""
+        return iterate
+
+    def diagnostics(self, server: Tree) -> dict[str, jax.Array]:
+        """Scalars of the server state worth a line in the history."""
+        return {}
+
+    def warnings(self, model: Functional, start: Start, rounds: int, local_steps: int) -> list[str]:
+        """What cannot work with these settings, in words; an empty list when nothing speaks against them."""
+        return []
+
+    def settings(self) -> dict[str, Any]:
+        """Name and hyper-parameters as plain values, for summaries and fingerprints."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        return {"name": self.name} | {field.name: getattr(self, field.name) for field in fields}
+
+
+def traced(cls: Method) -> Method:
+    """Register a frozen dataclass as a pytree whose float fields are leaves, so that one compilation serves all values.
+
+    Rebuilding skips `__init__`: a traced value has no magnitude that its checks could read.
+    """
+    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+    dynamic = tuple(field.name for field in fields if "float" in str(field.type))
+    static = tuple(field.name for field in fields if field.name not in dynamic)
+
+    def flatten(method: Algorithm) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        return tuple(getattr(method, name) for name in dynamic), tuple(getattr(method, name) for name in static)
+
+    def unflatten(aux: tuple[Any, ...], children: tuple[Any, ...]) -> Algorithm:
+        method: Algorithm = object.__new__(cls)
+        for name, value in (*zip(dynamic, children, strict=True), *zip(static, aux, strict=True)):
+            object.__setattr__(method, name, value)
+        return method
+
+    jax.tree_util.register_pytree_node(cls, flatten, unflatten)
+    return cls
+
+
+def weighted_mean(weights: jax.Array, trees: Tree) -> Tree:
+    """Sum_s w_s tree_s over the leading axis of every leaf; weights [S] that sum to one."""
+
+    def mean(leaf: jax.Array) -> jax.Array:
+        shaped = weights.astype(leaf.dtype).reshape((-1,) + (1,) * (leaf.ndim - 1))
+        return jnp.sum(shaped * leaf, axis=0)
+
+    return jax.tree.map(mean, trees)
+
+
+def over_cohort(work: Callable[..., Client], arguments: tuple[Tree, ...], at_work: jax.Array, layout: Layout) -> Client:
+    """Apply `work` to every slot of a cohort; empty slots cost nothing when slots run one after another.
+
+    arguments: trees with a leading slot axis; at_work: bool[S]. An empty slot's result is all zeros.
+    """
+
+    def zeros() -> Client:
+        shapes = jax.eval_shape(work, *jax.tree.map(lambda leaf: leaf[0], arguments))
+        return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)  # type: ignore[no-any-return]
+
+    if layout.side_by_side:
+        done = jax.vmap(work)(*arguments)
+        if not layout.padded:
+            return done
+
+        def keep(yes: jax.Array, result: Client) -> Client:
+            return jax.tree.map(lambda new, zero: jnp.where(yes, new, zero), result, zeros())  # type: ignore[no-any-return]
+
+        return jax.vmap(keep)(at_work, done)
+
+    def slot(_: None, item: tuple[jax.Array, tuple[Tree, ...]]) -> tuple[None, Client]:
+        yes, inputs = item
+        if not layout.padded:
+            return None, work(*inputs)
+        return None, jax.lax.cond(yes, lambda: work(*inputs), zeros)
+
+    return jax.lax.scan(slot, None, (at_work, arguments), unroll=layout.unroll)[1]  # type: ignore[no-any-return]

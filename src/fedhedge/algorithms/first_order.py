@@ -1,0 +1,111 @@
+"""Methods that descend along a direction: they give the rule of one step, this file owns the loop."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import abstractmethod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from fedhedge import checks
+from fedhedge.algorithms.base import Algorithm, Batches, Start, Tree, over_cohort, weighted_mean
+from fedhedge.models.base import Functional
+
+
+@dataclasses.dataclass(frozen=True)
+class FirstOrder(Algorithm):
+    """Local loop  point <- Proj(point - rates * direction)  for H steps, then the mean of the uploads.
+
+    A subclass gives `direction`. A method with more than model parameters to move (FedeRage's scalar) says how
+    its point starts, which part of it the model reads, and the rates of its parts.
+    step: local step size eta. ball: radius of the l2 ball C that model parameters are projected on (None: none).
+    """
+
+    step: float = 0.1
+    ball: float | None = None
+
+    def __post_init__(self) -> None:
+        checks.number("step", self.step, low=0.0)
+        if self.ball is not None:
+            checks.number("ball", self.ball, above=0.0)
+
+    @abstractmethod
+    def direction(self, loss: jax.Array, gradient: Tree, point: Tree, down: Tree, client: Tree) -> Tree:
+        """The direction of one local step, from the mini-batch loss and gradient at `point`, before the step."""
+
+    def rates(self) -> Tree:
+        """Step sizes, as a prefix of the point's tree."""
+        return self.step
+
+    def start(self, down: Tree) -> Tree:
+        """The point at which a client starts its local steps."""
+        return down
+
+    def project(self, point: Tree, down: Tree) -> Tree:
+        """Projection on the feasible set."""
+        return project_ball(point, self.ball)
+
+    def observe(self, loss: jax.Array, point: Tree) -> dict[str, jax.Array]:
+        """Scalars of one local step, before it is taken; the history holds their means."""
+        return {"local_loss": loss}
+
+    def finish(self, point: Tree, down: Tree, client: Tree, steps: jax.Array) -> tuple[Tree, Tree]:
+        """(upload, new client state) after `steps` local steps."""
+        return point, client
+
+    def init_server(self, start: Start) -> Tree:
+        return start.params
+
+    def broadcast(self, server: Tree) -> Tree:
+        return server
+
+    def aggregate(self, server: Tree, up: Tree, weights: jax.Array) -> Tree:
+        return weighted_mean(weights, up)
+
+    def local(
+        self, model: Functional, down: Tree, clients: Tree, batches: Batches, keys: jax.Array
+    ) -> tuple[Tree, Tree, dict[str, jax.Array]]:
+        def objective(params: Tree, rows: jax.Array, present: jax.Array | None) -> jax.Array:
+            losses = model.loss(params, batches.features[rows], batches.labels[rows])
+            return losses.mean() if present is None else jnp.sum(losses * present) / jnp.sum(present)
+
+        def work(client: Tree, index: jax.Array, present: jax.Array | None, steps: jax.Array) -> Any:
+            def one(point: Tree, item: Any) -> tuple[Tree, dict[str, jax.Array]]:
+                number, rows, there = item
+                loss, gradient = jax.value_and_grad(objective)(self.parameters(point), rows, there)
+                seen = self.observe(loss, point)
+                direction = self.direction(loss, gradient, point, down, client)
+                moved = self.project(descend(point, self.rates(), direction), down)
+                if not batches.uniform_steps:
+                    due = number < steps
+                    moved = jax.tree.map(lambda new, old: jnp.where(due, new, old), moved, point)
+                    seen = {name: jnp.where(due, value, 0.0) for name, value in seen.items()}
+                return moved, seen
+
+            numbers = jnp.arange(index.shape[0])
+            point, seen = jax.lax.scan(one, self.start(down), (numbers, index, present), unroll=batches.layout.unroll)
+            up, client = self.finish(point, down, client, steps)
+            return up, client, {name: jnp.sum(value) for name, value in seen.items()}
+
+        arguments = (clients, batches.index, batches.present, batches.steps)
+        return over_cohort(work, arguments, batches.steps > 0, batches.layout)  # type: ignore[no-any-return]
+
+
+def descend(point: Tree, rates: Tree, direction: Tree) -> Tree:
+    """point - rates * direction, where `rates` may be a prefix of the other two trees."""
+
+    def part(rate: jax.Array, value: Tree, slope: Tree) -> Tree:
+        return jax.tree.map(lambda x, d: x - rate * d, value, slope)
+
+    return jax.tree.map(part, rates, point, direction)
+
+
+def project_ball(params: Tree, radius: float | jax.Array | None) -> Tree:
+    """Projection of all parameters, as one vector, on the l2 ball of `radius` round 0; None leaves them alone."""
+    if radius is None:
+        return params
+    norm = jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(params)))
+    shrink = radius / jnp.maximum(norm, radius)
+    return jax.tree.map(lambda leaf: leaf * shrink, params)

@@ -1,0 +1,98 @@
+"""Tables of sites: one .csv or .parquet file each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from fedhedge.checks import InvalidInput, nearest
+
+_READERS: dict[str, Callable[[Path], pd.DataFrame]] = {".csv": pd.read_csv, ".parquet": pd.read_parquet}
+
+
+def read_sites(path: str | PathLike[str], label: str) -> tuple[pd.DataFrame, pd.Series, np.ndarray]:
+    """Features, labels and site name of every row of every site in a folder, sites in order of name.
+
+    Raises InvalidInput when the folder holds no site, a site is not readable (see `read_site`), two sites have
+    different columns, or the labels of one are text and of another numbers.
+    """
+    folder = Path(path)
+    files = sorted(file for file in folder.glob("*") if file.suffix in _READERS)
+    if not files:
+        raise InvalidInput("folder", str(folder), "an existing folder with one .csv or .parquet file for each site")
+    names = [file.stem for file in files]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InvalidInput("folder", str(folder), "one file for each site", f"two files are named {twice[0]}")
+    sites = [read_site(file, label) for file in files]
+    first, first_labels = sites[0]
+    for file, (table, values) in zip(files, sites, strict=True):
+        _check_columns(file, table, files[0], first)
+        if pd.api.types.is_numeric_dtype(values) != pd.api.types.is_numeric_dtype(first_labels):
+            hint = f"{files[0].name} and {file.name} differ"
+            raise InvalidInput(f"labels in column {label!r}", "text and numbers", "one kind in all sites", hint)
+    features = pd.concat([table[first.columns] for table, _ in sites], ignore_index=True)
+    labels = pd.concat([values for _, values in sites], ignore_index=True)
+    return features, labels, np.repeat(names, [len(table) for table, _ in sites])
+
+
+def read_site(path: str | PathLike[str], label: str) -> tuple[pd.DataFrame, pd.Series]:
+    """Features (float64 columns) and labels of one site's file.
+
+    Raises InvalidInput that names the file and the column when the label column is missing or has gaps, or when a
+    feature is not a finite number in every row.
+    """
+    file = Path(path)
+    if file.suffix not in _READERS:
+        raise InvalidInput("site file", str(file), "a file that ends in .csv or .parquet")
+    try:
+        table = _READERS[file.suffix](file)
+    except pd.errors.EmptyDataError:
+        raise InvalidInput(file.name, "an empty file", "a header line and at least one row") from None
+    except (ValueError, OSError) as error:
+        raise InvalidInput(file.name, str(error), "a readable table") from None
+    if label not in table.columns:
+        columns = ", ".join(map(str, table.columns))
+        hint = nearest(label, table.columns)
+        raise InvalidInput(f"{file.name}, label column", label, f"one of its columns: {columns}", hint)
+    if table.empty:
+        raise InvalidInput(file.name, "no rows", "a header line and at least one row")
+    if len(table.columns) == 1:
+        raise InvalidInput(file.name, f"only the label column {label!r}", "at least one feature column")
+    labels = table[label]
+    if labels.isna().any():
+        raise InvalidInput(f"{file.name}, column {label!r}", "a gap", "a label in every row", _first_row(labels.isna()))
+    features = table.drop(columns=label)
+    return pd.DataFrame({name: _numbers(file, features[name]) for name in features}), labels
+
+
+def _numbers(file: Path, column: pd.Series) -> pd.Series:
+    where = f"{file.name}, column {str(column.name)!r}"
+    if column.isna().any():
+        raise InvalidInput(where, "a gap", "a number in every row", _first_row(column.isna()))
+    if not pd.api.types.is_numeric_dtype(column):
+        text = pd.to_numeric(column, errors="coerce").isna()
+        example = column[text].iloc[0] if text.any() else column.iloc[0]
+        raise InvalidInput(where, str(example), "numbers", "encode text as numbers, or leave the column out")
+    values = column.astype(np.float64)
+    infinite = values.abs() == np.inf
+    if infinite.any():
+        raise InvalidInput(where, float(values[infinite].iloc[0]), "finite numbers", _first_row(infinite))
+    return values
+
+
+def _first_row(bad: pd.Series) -> str:
+    return f"row {int(bad.to_numpy().argmax()) + 1}, {int(bad.sum())} in all"
+
+
+def _check_columns(file: Path, table: pd.DataFrame, first_file: Path, first: pd.DataFrame) -> None:
+    missing = [str(name) for name in first if name not in table]
+    extra = [str(name) for name in table if name not in first]
+    if missing or extra:
+        parts = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"adds {', '.join(extra)}"] * bool(extra)
+        allowed = f"the columns of {first_file.name}"
+        raise InvalidInput(f"columns of {file.name}", "; ".join(parts), allowed)

@@ -1,0 +1,171 @@
+"""A client's own account of what was released about its table; it refuses what its budget does not cover."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from fedhedge import checks
+from fedhedge.privacy.budget import Privacy
+from fedhedge.privacy.gaussian import gaussian_epsilon, gaussian_mu
+from fedhedge.privacy.ledger_file import LedgerFile
+
+GAUSSIAN = "gaussian"
+TORN = "torn"
+# Room for rounding, relative in mu^2: T rounds calibrated to a budget sum to it only up to rounding.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Event:
+    """One release (or one round's releases together) of a client.
+
+    mu: sensitivity / sigma of the Gaussian noise, no unit; sensitivity over one replaced row of the client's table.
+    round: the round in which it is sent. run: the fingerprint of the run. kind: the mechanism, "gaussian"; the ledger
+    itself writes "torn" for an entry that a crash cut short.
+    """
+
+    mu: float
+    round: int | None = None
+    run: str = ""
+    kind: str = GAUSSIAN
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", checks.number("event.mu", self.mu, low=0))
+        if self.round is not None:
+            checks.integer("event.round", self.round, low=0)
+        if not isinstance(self.run, str):
+            raise checks.InvalidInput("event.run", self.run, "a text")
+
+
+class BudgetExceeded(RuntimeError):
+    """A release that the client's budget does not cover.
+
+    client: its name. spent: epsilon so far. asked: epsilon with the release. budget: what the client accepted. All at
+    the budget's delta, for one replaced row.
+    """
+
+    def __init__(self, client: str, spent: float, asked: float, budget: Privacy) -> None:
+        self.client = client
+        self.spent = spent
+        self.asked = asked
+        self.budget = budget
+        super().__init__(client, spent, asked, budget)
+
+    def __str__(self) -> str:
+        return (
+            f"client {self.client!r}: the release would raise the spend from epsilon = {self.spent:.6g} to "
+            f"{self.asked:.6g} at delta = {self.budget.delta:g}; the budget is {self.budget}"
+        )
+
+
+class Ledger:
+    """What one client has spent of its privacy budget, and the guard of the rest.
+
+    The unit is one replaced row of the client's table. Gaussian events compose to mu^2 = sum mu_i^2, also when each
+    depends on what was seen before, and so does stopping at a threshold (Smith and Thakurta 2022, arXiv 2210.17520); the
+    spend is epsilon at the budget's delta by `gaussian_epsilon`.
+
+    path: a file that holds every event of this client's table, over all runs. A new ledger on the same path goes on
+    where the last one ended, whatever budget it is opened with. None keeps the events in memory, for simulations.
+    events: those of an in-memory ledger that is being resumed.
+
+    A last line cut short by a crash is charged as the largest event known (its own mu, where that can still be read):
+    more than was released, which is nothing. `spend` once more for a release that is repeated with fresh noise.
+
+    Raises InvalidInput, LedgerBusy, LedgerDamaged.
+    """
+
+    def __init__(
+        self, client: str, budget: Privacy, path: Path | str | None = None, *, events: Iterable[Event] = ()
+    ) -> None:
+        if budget.per != "total":
+            hint = "the spend of a run is epsilon by `spent(noise, rounds, delta)`"
+            raise checks.InvalidInput("budget.per", budget.per, "total", hint)
+        if not isinstance(client, str) or not client:
+            raise checks.InvalidInput("client", client, "a text that is not empty")
+        self.client = client
+        self.budget = budget
+        self._limit = gaussian_mu(budget.epsilon, budget.delta) ** 2 * (1 + _ROUNDING)
+        self._events = list(events)
+        self._file: LedgerFile | None = None
+        if path is not None:
+            if self._events:
+                raise checks.InvalidInput("events", self._events, "nothing together with a path")
+            self._file = LedgerFile(Path(path), client)
+            try:
+                self._continue(self._file)
+            except BaseException:
+                self._file.close()
+                raise
+        for event in self._events:
+            _check_kind(event, (GAUSSIAN, TORN))
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Everything recorded so far, in order."""
+        return tuple(self._events)
+
+    @property
+    def mu(self) -> float:
+        """Gaussian-privacy parameter of all events together: sqrt(sum mu_i^2), for one replaced row."""
+        return math.sqrt(math.fsum(event.mu**2 for event in self._events))
+
+    @property
+    def spent(self) -> float:
+        """Epsilon of all events together, exact, at the budget's delta, for one replaced row."""
+        return gaussian_epsilon(self.budget.delta, self.mu)
+
+    def allows(self, mu: float) -> bool:
+        """Whether the budget covers one more release of this mu."""
+        return self.mu**2 + checks.number("mu", mu, low=0) ** 2 <= self._limit
+
+    def spend(self, event: Event) -> None:
+        """Record a release; call it *before* anything is sent, and send only after it returned.
+
+        A crash in between then leaves a spend without a release, never the other way round.
+
+        Raises BudgetExceeded (and records nothing) when the budget does not cover it, InvalidInput for a mechanism that
+        this ledger cannot account, LedgerDamaged when the file was touched from outside.
+        """
+        _check_kind(event, (GAUSSIAN,))
+        if not self.allows(event.mu):
+            asked = gaussian_epsilon(self.budget.delta, math.hypot(self.mu, event.mu))
+            raise BudgetExceeded(self.client, self.spent, asked, self.budget)
+        self._record(event)
+
+    def close(self) -> None:
+        """Let another ledger open the file; an in-memory ledger has nothing to close."""
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _continue(self, file: LedgerFile) -> None:
+        self._events = [Event(**record) for record in file.records]
+        if file.torn is not None:
+            readable = re.search(r'"mu":([0-9.eE+-]+)[,}]', file.torn)
+            known = [event.mu for event in self._events] + ([float(readable[1])] if readable else [])
+            self._record(Event(mu=max(known, default=0.0), kind=TORN))
+
+    def _record(self, event: Event) -> None:
+        if self._file is not None:
+            self._file.append(asdict(event))
+        self._events.append(event)
+
+
+def _check_kind(event: Event, accounted: tuple[str, ...]) -> None:
+    if event.kind not in accounted:
+        hint = "this ledger composes Gaussian mechanisms and refuses what it cannot account"
+        raise checks.InvalidInput("event.kind", event.kind, " or ".join(accounted), hint)

@@ -1,0 +1,47 @@
+"""Mini-batches by row number, drawn inside the compiled programme from the stream (client, round)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+
+class Pool(NamedTuple):
+    """Training rows of all clients, client after client: features [n, ...], labels [n], offsets [N], counts [N]."""
+
+    features: jax.Array
+    labels: jax.Array
+    offsets: jax.Array
+    counts: jax.Array
+
+
+def draw(
+    key: jax.Array, pool: Pool, client: jax.Array, number: jax.Array, steps: int, size: int | None, widest: int
+) -> tuple[jax.Array, jax.Array]:
+    """Row numbers [steps, size] of one client's mini-batches in one round, and which of them exist.
+
+    Each mini-batch is a uniform subset of min(size, count) rows, independent of the others; size None takes all
+    the client's rows at every step (`widest` is the largest count, the width of the result). Client and round
+    alone decide, so the draw is the same in any cohort and any chunk of rounds.
+    """
+    offset, count = pool.offsets[client], pool.counts[client]
+    if size is None:
+        rows = jnp.broadcast_to(jnp.arange(widest, dtype=jnp.int32), (steps, widest))
+        return offset + jnp.minimum(rows, count - 1), rows < count
+    stream = jax.random.fold_in(jax.random.fold_in(key, client), number)
+    taken = jnp.minimum(size, count)
+    # Floyd's method: position j draws from 0..n-taken+j, and takes that end itself when the row was drawn before.
+    ends = jnp.maximum(count - taken + jnp.arange(size, dtype=jnp.int32), 0)
+    wanted = jax.random.randint(stream, (steps, size), 0, ends + 1, dtype=jnp.int32)
+
+    def choose(chosen: jax.Array, item: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        position, end, want = item
+        repeated = jnp.any(chosen == want[:, None], axis=1)
+        return chosen.at[:, position].set(jnp.where(repeated, end, want)), None
+
+    empty = jnp.full((steps, size), -1, jnp.int32)
+    rows, _ = jax.lax.scan(choose, empty, (jnp.arange(size), ends, wanted.T))
+    present = jnp.broadcast_to(jnp.arange(size) < taken, (steps, size))
+    return offset + jnp.where(present, rows, 0), present

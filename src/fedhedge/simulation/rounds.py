@@ -1,0 +1,223 @@
+"""The round itself, and two ways to run many of them: one compiled loop, or a host loop over compiled rounds."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from fedhedge.algorithms.base import Algorithm, Batches, Layout, Tree
+from fedhedge.models.base import Functional
+from fedhedge.simulation.batches import Pool, draw
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is fixed when a programme is compiled.
+
+    steps: the largest number of local steps. batch_size: rows of a mini-batch, None for all. widest: the largest
+    row count of a client. ragged: some client has fewer rows than a mini-batch. may_be_empty: a round may have no
+    upload. skip_nonfinite: leave out non-finite uploads instead of stopping.
+    """
+
+    model: Functional
+    steps: int
+    batch_size: int | None
+    widest: int
+    ragged: bool
+    uniform_steps: bool
+    may_be_empty: bool
+    skip_nonfinite: bool
+    layout: Layout
+
+
+class Keys(NamedTuple):
+    """Root keys of the streams that the rounds draw from."""
+
+    batches: jax.Array
+    noise: jax.Array
+
+
+class Schedule(NamedTuple):
+    """Who works in which round. Shapes: clients, weights, steps [R, S]; number [R].
+
+    clients: ascending client numbers, then N for empty slots. weights: aggregation weights, 0 for empty slots.
+    steps: local steps, 0 for empty slots. number: the rounds' numbers, from 0.
+    """
+
+    clients: jax.Array
+    weights: jax.Array
+    steps: jax.Array
+    number: jax.Array
+
+
+class State(NamedTuple):
+    """Everything a run is, between two rounds.
+
+    average: mean of the server's iterates so far. done: rounds so far.
+    """
+
+    server: Tree
+    clients: Tree
+    average: Tree
+    done: jax.Array
+
+
+class Tally(NamedTuple):
+    """What was seen since the last evaluation, and the first non-finite upload (round and client, or -1)."""
+
+    sums: dict[str, jax.Array]
+    steps: jax.Array
+    skipped: jax.Array
+    bad_round: jax.Array
+    bad_client: jax.Array
+
+
+def empty_tally(names: tuple[str, ...]) -> Tally:
+    """A tally of nothing."""
+    zero = jnp.zeros(())
+    none = jnp.asarray(-1, jnp.int32)
+    return Tally(dict.fromkeys(names, zero), zero, jnp.asarray(0, jnp.int32), none, none)
+
+
+def one_round(
+    plan: Plan, algorithm: Algorithm, pool: Pool, keys: Keys, state: State, tally: Tally, item: Schedule, index: Tree
+) -> tuple[State, Tally]:
+    """One round: broadcast, local work, aggregation; a client's state is final only if its upload was used."""
+    population = pool.counts.shape[0]
+    at_work = item.steps > 0
+    slots = jnp.minimum(item.clients, population - 1)
+    rows, present = index
+    batches = Batches(
+        pool.features, pool.labels, rows, present if plan.ragged else None, item.steps, plan.uniform_steps, plan.layout
+    )
+    noise = jax.vmap(lambda client: jax.random.fold_in(jax.random.fold_in(keys.noise, client), item.number))(slots)
+    cohort = jax.tree.map(lambda leaf: leaf[slots], state.clients)
+    down = algorithm.broadcast(state.server)
+    up, fresh, seen = algorithm.local(plan.model, down, cohort, batches, noise)
+
+    bad = at_work & ~_finite(up)
+    weights, used = item.weights, at_work
+    if plan.skip_nonfinite:
+        used = at_work & ~bad
+        weights = jnp.where(used, weights, 0.0)
+        total = jnp.sum(weights)
+        weights = weights / jnp.where(total > 0.0, total, 1.0)
+        up, seen = _only(used, up), _only(used, seen)
+    server = algorithm.aggregate(state.server, up, weights)
+    if plan.may_be_empty or plan.skip_nonfinite:
+        server = jax.tree.map(partial(jnp.where, jnp.any(used)), server, state.server)
+    target = jnp.where(used, item.clients, population)
+    clients = jax.tree.map(lambda leaf, new: leaf.at[target].set(new, mode="drop"), state.clients, fresh)
+    done = state.done + 1
+    average = jax.tree.map(lambda mean, x: mean + (x - mean) / done, state.average, algorithm.iterate(server))
+
+    sums = {name: tally.sums[name] + jnp.sum(value) for name, value in seen.items()}
+    first = jnp.argmax(bad)
+    fresh_bad = jnp.any(bad) & (tally.bad_round < 0)
+    tally = Tally(
+        sums,
+        tally.steps + jnp.sum(jnp.where(used, item.steps, 0)),
+        tally.skipped + jnp.sum(bad, dtype=jnp.int32),
+        jnp.where(fresh_bad, item.number, tally.bad_round),
+        jnp.where(fresh_bad, item.clients[first], tally.bad_client),
+    )
+    return State(server, clients, average, done), tally
+
+
+@partial(jax.jit, static_argnames=("plan",))
+def compiled_rounds(
+    plan: Plan,
+    algorithm: Algorithm,
+    pool: Pool,
+    keys: Keys,
+    state: State,
+    tally: Tally,
+    schedule: Schedule,
+    length: jax.Array,
+) -> tuple[State, Tally]:
+    """The first `length` rounds of a schedule in one programme, which ends early at a non-finite upload."""
+    # Drawing is many small operations, cheap only for many rounds at once; all rows of a client need no draw.
+    ahead = None if plan.batch_size is None else jax.vmap(partial(_rows, plan, pool, keys))(schedule)
+
+    def going(carry: tuple[jax.Array, State, Tally]) -> jax.Array:
+        position, _, seen = carry
+        healthy = (seen.bad_round < 0) | plan.skip_nonfinite
+        return (position < length) & healthy
+
+    def step(carry: tuple[jax.Array, State, Tally]) -> tuple[jax.Array, State, Tally]:
+        position, state, tally = carry
+        item, rows = jax.tree.map(lambda leaf: leaf[position], (schedule, ahead))
+        if rows is None:
+            rows = _rows(plan, pool, keys, item)
+        return position + 1, *one_round(plan, algorithm, pool, keys, state, tally, item, rows)
+
+    _, state, tally = jax.lax.while_loop(going, step, (jnp.asarray(0, jnp.int32), state, tally))
+    return state, tally
+
+
+def host_rounds(
+    plan: Plan,
+    algorithm: Algorithm,
+    pool: Pool,
+    keys: Keys,
+    state: State,
+    tally: Tally,
+    schedule: Schedule,
+    length: int,
+) -> tuple[State, Tally]:
+    """The same rounds, one compiled programme each, called from a Python loop.
+
+    For methods that call a solver, and for convolutions, which run slowly inside a compiled loop on a CPU.
+    """
+    for position in range(length):
+        item = jax.tree.map(lambda leaf, at=position: leaf[at], schedule)
+        state, tally = _single(plan, algorithm, pool, keys, state, tally, item)
+        if not plan.skip_nonfinite and int(tally.bad_round) >= 0:
+            break
+    return state, tally
+
+
+@partial(jax.jit, static_argnames=("plan",))
+def _single(
+    plan: Plan, algorithm: Algorithm, pool: Pool, keys: Keys, state: State, tally: Tally, item: Schedule
+) -> tuple[State, Tally]:
+    return one_round(plan, algorithm, pool, keys, state, tally, item, _rows(plan, pool, keys, item))
+
+
+def _rows(plan: Plan, pool: Pool, keys: Keys, item: Schedule) -> tuple[jax.Array, jax.Array | None]:
+    """Mini-batches of one round's cohort: row numbers [S, H, b] and, where clients are small, which exist."""
+
+    def slot(client: jax.Array) -> tuple[jax.Array, jax.Array]:
+        client = jnp.minimum(client, pool.counts.shape[0] - 1)
+        return draw(keys.batches, pool, client, item.number, plan.steps, plan.batch_size, plan.widest)
+
+    rows, present = jax.vmap(slot)(item.clients)
+    return rows, present if plan.ragged else None
+
+
+def cohort_of_one(
+    plan: Plan, algorithm: Algorithm, pool: Pool, keys: Keys, server: Tree, clients: Tree
+) -> tuple[Tree, dict[str, jax.Array]]:
+    """What client 0 alone would upload and observe in round 0; traced for its shapes, never run."""
+    slot = jnp.zeros(1, jnp.int32)
+    item = Schedule(slot, jnp.ones(1), jnp.full(1, plan.steps, jnp.int32), jnp.asarray(0, jnp.int32))
+    rows, present = _rows(plan, pool, keys, item)
+    batches = Batches(pool.features, pool.labels, rows, present, item.steps, plan.uniform_steps, plan.layout)
+    state = jax.tree.map(lambda leaf: leaf[slot], clients)
+    up, _, seen = algorithm.local(plan.model, algorithm.broadcast(server), state, batches, keys.noise[None])
+    return jax.tree.map(lambda leaf: leaf[0], up), seen
+
+
+def _finite(up: Tree) -> jax.Array:
+    """bool[S]: whether every entry of a slot's upload is finite."""
+    leaves = [jnp.isfinite(leaf).reshape(leaf.shape[0], -1).all(axis=1) for leaf in jax.tree.leaves(up)]
+    return jnp.stack(leaves).all(axis=0)
+
+
+def _only(used: jax.Array, tree: Tree) -> Tree:
+    """Zero the slots that are not used: a weight of 0 alone would let a NaN through."""
+    return jax.tree.map(lambda leaf: jnp.where(used.reshape((-1,) + (1,) * (leaf.ndim - 1)), leaf, 0), tree)

@@ -1,0 +1,130 @@
+"""The result of a simulation."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+
+from fedhedge import checks
+from fedhedge.algorithms.base import Tree
+from fedhedge.models import ARCHITECTURES
+from fedhedge.models.base import Functional
+from fedhedge.simulation import checkpoint
+from fedhedge.simulation.history import COLUMNS, OVER_ALL, History
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What a simulation leaves: two models, what was measured, who took part, and the settings behind it.
+
+    params: the last server model. average_params: the mean of the server models over rounds (the one that theory
+    speaks of). history: round, client (-1 = over all rows), split, metric, value; metrics of the averaged model
+    start with "average_". participation: round, client, one row for each client that got through. settings: all
+    that the result depends on. costs: uplink and downlink scalars per participant and round, stored scalars.
+    """
+
+    model: Functional
+    params: Tree
+    average_params: Tree
+    history: pd.DataFrame
+    participation: pd.DataFrame
+    settings: dict[str, Any]
+    costs: dict[str, int]
+    counts: dict[str, int]
+    classes: tuple[Any, ...]
+    feature_shape: tuple[int, ...]
+    inclusion_probabilities: np.ndarray
+    weights: np.ndarray
+
+    def predict(self, X: Any, *, average: bool = False) -> np.ndarray:
+        """Predicted class labels [n] of features X [n, ...], by the last model or the averaged one.
+
+        Raises InvalidInput when the features have another shape than those trained on, or the model cannot predict.
+        """
+        features = jnp.asarray(X, jnp.float32)
+        if features.shape[1:] != self.feature_shape:
+            raise checks.InvalidInput("X", features.shape, f"an array of shape [n, {self._shape()}]")
+        if self.model.predict is None:
+            raise checks.InvalidInput("model", "a Functional without predict", "a Functional with predict")
+        found = np.asarray(self.model.predict(self.average_params if average else self.params, features))
+        return np.asarray(self.classes)[found] if self.classes else found
+
+    def clients(self, metric: str = "accuracy", split: str = "test", round: int | None = None) -> pd.Series:
+        """A metric of each client at one round (default: the last one evaluated), indexed by client."""
+        rows = self.history[
+            (self.history.metric == metric) & (self.history.split == split) & (self.history.client >= 0)
+        ]
+        at = rows["round"].max() if round is None else round
+        return rows[rows["round"] == at].set_index("client")["value"]
+
+    def summary(self) -> dict[str, Any]:
+        """Settings, costs, counts and the last metrics as plain values."""
+        last = self.history[self.history.client == OVER_ALL].drop_duplicates(["split", "metric"], keep="last")
+        names = last["split"] + "/" + last["metric"]
+        metrics = dict(zip(names, last["value"].astype(float), strict=True))
+        return {"settings": self.settings, "costs": self.costs, "counts": self.counts, "metrics": metrics}
+
+    def save(self, path: str | Path) -> None:
+        """Write the run to one file, atomically and without pickle; `Run.load` reads it."""
+        history = {f"history/{name}": array for name, array in _columns(self.history).items()}
+        extra = {
+            "participation/round": self.participation["round"].to_numpy(),
+            "participation/client": self.participation["client"].to_numpy(),
+            "law/inclusion": self.inclusion_probabilities,
+            "law/weights": self.weights,
+        }
+        models = checkpoint.flatten(self.params, "params") | checkpoint.flatten(self.average_params, "average")
+        about = {
+            "settings": self.settings,
+            "costs": self.costs,
+            "counts": self.counts,
+            "classes": list(self.classes),
+            "feature_shape": list(self.feature_shape),
+        }
+        checkpoint.write(Path(path), about, models | history | extra)
+
+    @classmethod
+    def load(cls, path: str | Path, model: Functional | None = None) -> Run:
+        """Read a run that `save` wrote; a run of your own functions needs that `model` again.
+
+        Raises FileNotFoundError, or CheckpointMismatch when the file is damaged or holds another model.
+        """
+        about, arrays = checkpoint.read(Path(path))
+        shape, classes = tuple(about["feature_shape"]), tuple(about["classes"])
+        if model is None:
+            described = dict(about["settings"]["model"])
+            name = described.pop("name")
+            if name not in ARCHITECTURES:
+                raise checks.InvalidInput(
+                    "model", None, f"the Functional that the run was made with (loss {described})"
+                )
+            arguments = {key: tuple(value) if isinstance(value, list) else value for key, value in described.items()}
+            model = ARCHITECTURES[name](**arguments).build(shape, len(classes))
+        like = jax.eval_shape(model.init, jax.random.key(0))
+        return cls(
+            model,
+            checkpoint.restore(like, arrays, "params"),
+            checkpoint.restore(like, arrays, "average"),
+            History.restore({name: arrays[f"history/{name}"] for name in COLUMNS}).frame(),
+            pd.DataFrame({name: arrays[f"participation/{name}"] for name in ("round", "client")}),
+            about["settings"],
+            about["costs"],
+            about["counts"],
+            classes,
+            shape,
+            arrays["law/inclusion"],
+            arrays["law/weights"],
+        )
+
+    def _shape(self) -> str:
+        return ", ".join(str(extent) for extent in self.feature_shape)
+
+
+def _columns(history: pd.DataFrame) -> dict[str, np.ndarray]:
+    return {name: history[name].to_numpy(dtype=str if name in ("split", "metric") else None) for name in COLUMNS}

@@ -1,0 +1,333 @@
+"""Simulation of one federated run: the driver round the round loop."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from fedhedge import checks, streams
+from fedhedge.algorithms.base import Algorithm, Layout, Start, Tree
+from fedhedge.models import Model
+from fedhedge.simulation import checkpoint
+from fedhedge.simulation.batches import Pool
+from fedhedge.simulation.evaluate import Evaluator, mean_loss
+from fedhedge.simulation.guard import Diverged
+from fedhedge.simulation.history import OVER_ALL, History
+from fedhedge.simulation.rounds import (
+    Keys,
+    Plan,
+    State,
+    cohort_of_one,
+    compiled_rounds,
+    empty_tally,
+    host_rounds,
+)
+from fedhedge.simulation.run import Run
+from fedhedge.simulation.schedule import compact
+from fedhedge.streams import Purpose
+
+if TYPE_CHECKING:
+    from fedhedge.availability import Law
+    from fedhedge.data import Clients
+
+LONGEST_CHUNK = 1000
+INDEX_BUDGET = 32 * 2**20
+CHECKPOINT_NAME = "checkpoint.npz"
+
+
+def simulate(
+    algorithm: Algorithm,
+    model: Model,
+    clients: Clients,
+    law: Law,
+    *,
+    rounds: int = 1000,
+    local_steps: int | Sequence[int] = 5,
+    batch_size: int | None = 32,
+    seed: int = 0,
+    evaluate_every: int = 50,
+    evaluate_on: Sequence[str] = ("test",),
+    weighting: str = "uniform",
+    on_nonfinite: str = "stop",
+    checkpoint: str | Path | None = None,
+    resume: bool = True,
+    loop: str = "auto",
+    progress: bool | None = None,
+) -> Run:
+    """Train `model` by `algorithm` over `clients`, of whom `law` lets a random set through in each round.
+
+    local_steps: H, one number or one for each client. batch_size: rows b of a mini-batch, part of the problem under
+    CVaR; None takes all of a client's rows. evaluate_every: rounds between evaluations (round 0 and the last one
+    are always evaluated) on the splits `evaluate_on`. weighting: "uniform" (agnostic) or "rows" (by training rows).
+    on_nonfinite: "stop" raises Diverged, "skip" leaves the upload out. checkpoint: a folder; `resume` continues
+    what is there. loop: "compiled" (rounds in one programme), "host" (one programme a round), or "auto".
+    progress: a bar on standard error; None shows it on a terminal only.
+
+    The same arguments give the same result bit for bit, whether or not the run was interrupted.
+    Raises InvalidInput for arguments that cannot be used, Diverged, and CheckpointMismatch.
+    """
+    simulation = Simulation(
+        algorithm, model, clients, law, rounds, local_steps, batch_size, seed, evaluate_every, evaluate_on, weighting,
+        on_nonfinite, loop,
+    )  # fmt: skip
+    folder = None if checkpoint is None else Path(checkpoint)
+    return simulation.run(folder, checks.boolean("resume", resume), progress)
+
+
+class Simulation:
+    """A run in progress: checked settings, device arrays, and the state between two chunks of rounds."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        model: Model,
+        clients: Clients,
+        law: Law,
+        rounds: int,
+        local_steps: int | Sequence[int],
+        batch_size: int | None,
+        seed: int,
+        evaluate_every: int,
+        evaluate_on: Sequence[str],
+        weighting: str,
+        on_nonfinite: str,
+        loop: str,
+    ) -> None:
+        self.algorithm, self.clients = algorithm, clients
+        self.law = law.bind(len(clients))
+        self.rounds = checks.integer("rounds", rounds, low=1)
+        self.seed = streams.check_seed(seed)
+        self.evaluate_every = checks.integer("evaluate_every", evaluate_every, low=1)
+        self.weighting = checks.one_of("weighting", weighting, ("uniform", "rows"))
+        self.steps = _local_steps(local_steps, len(clients))
+        if batch_size is not None:
+            checks.integer("batch_size", batch_size, low=1)
+        checks.one_of("on_nonfinite", on_nonfinite, ("stop", "skip"))
+        checks.one_of("loop", loop, ("auto", "compiled", "host"))
+
+        features, labels = clients.rows("train")
+        self.feature_shape = features.shape[1:]
+        self.model = model.build(self.feature_shape, len(clients.classes or ()))
+        self.evaluators = [Evaluator(self.model, clients, split) for split in _splits(evaluate_on, clients)]
+        self.row_counts = clients.counts("train")
+        self.mass = self.row_counts if self.weighting == "rows" else np.ones(len(clients))
+        self.pool = Pool(
+            jnp.asarray(features),
+            jnp.asarray(labels),
+            jnp.asarray(clients.offsets("train")[:-1], jnp.int32),
+            jnp.asarray(self.row_counts, jnp.int32),
+        )
+        on_cpu = jax.default_backend() == "cpu"
+        slow_in_loops = on_cpu and self.model.convolutional
+        self.host_loop = slow_in_loops if loop == "auto" else loop == "host"
+        smallest, widest = int(self.row_counts.min()), int(self.row_counts.max())
+        fixed = self.law.smallest() == self.law.largest()
+        self.plan = Plan(
+            model=self.model,
+            steps=int(self.steps.max()),
+            batch_size=batch_size,
+            widest=widest,
+            ragged=smallest < widest if batch_size is None else smallest < batch_size,
+            uniform_steps=bool((self.steps == self.steps[0]).all()),
+            may_be_empty=self.law.smallest() == 0,
+            skip_nonfinite=on_nonfinite == "skip",
+            layout=Layout(side_by_side=not on_cpu, unroll=slow_in_loops, padded=not fixed),
+        )
+        self.keys = Keys(streams.key(seed, Purpose.BATCHES), streams.key(seed, Purpose.NOISE))
+        self.settings = {
+            "algorithm": algorithm.settings(),
+            "model": model.settings(),
+            "availability": self.law.settings(),
+            "data": clients.description | {"digest": clients.digest(), "clients": len(clients)},
+            "rounds": rounds,
+            "local_steps": local_steps if isinstance(local_steps, int) else self.steps.tolist(),
+            "batch_size": batch_size,
+            "seed": seed,
+            "evaluate_every": evaluate_every,
+            "evaluate_on": [evaluator.split for evaluator in self.evaluators],
+            "weighting": weighting,
+            "on_nonfinite": on_nonfinite,
+        }
+        self._begin()
+
+    def _begin(self) -> None:
+        params = self.model.init(streams.key(self.seed, Purpose.INIT))
+        self.start = Start(
+            params, len(self.clients), functools.cache(lambda: mean_loss(self.model, params, self.clients))
+        )
+        server = self.algorithm.init_server(self.start)
+        states = self.algorithm.init_clients(len(self.clients), server)
+        average = jax.tree.map(jnp.zeros_like, self.algorithm.iterate(server))
+        self.state = State(server, states, average, jnp.asarray(0, jnp.int32))
+        up, self.observed = self._shapes(server, states)
+        self.costs = {
+            "uplink": _size(up),
+            "downlink": _size(jax.eval_shape(self.algorithm.broadcast, server)),
+            "client_state": _size(jax.eval_shape(lambda tree: jax.tree.map(lambda leaf: leaf[0], tree), states)),
+            "server_state": _size(server),
+        }
+        self.tally = empty_tally(self.observed)
+        self.history = History()
+        self.took_part: list[np.ndarray] = []
+        self.done = 0
+        self.skipped = 0
+
+    def _shapes(self, server: Tree, states: Tree) -> tuple[Tree, tuple[str, ...]]:
+        """Shapes of one client's upload, and names of what the local steps observe."""
+        up, seen = jax.eval_shape(
+            functools.partial(cohort_of_one, self.plan), self.algorithm, self.pool, self.keys, server, states
+        )
+        return up, tuple(sorted(seen))
+
+    def run(self, folder: Path | None, resume: bool, progress: bool | None) -> Run:
+        """Run what is left of the rounds; with a folder, checkpoint there as it goes."""
+        for text in self.algorithm.warnings(self.model, self.start, self.rounds, self.plan.steps):
+            warnings.warn(f"{self.algorithm.name}: {text}", stacklevel=3)
+        path = None if folder is None else folder / CHECKPOINT_NAME
+        if path is not None and resume and path.exists():
+            self._restore(path)
+        bar = _bar(self.rounds, self.done, self.algorithm.name, progress)
+        saved = time.monotonic()
+        chunk = self._chunk_length()
+        if self.done == 0:
+            self._evaluate()
+        while self.done < self.rounds:
+            stop = min(self.done + chunk, self.rounds, self.evaluate_every * (self.done // self.evaluate_every + 1))
+            self._advance(stop, chunk)
+            if stop % self.evaluate_every == 0 or stop == self.rounds:
+                self._evaluate()
+            bar.update(stop - bar.n)
+            if path is not None and (stop == self.rounds or time.monotonic() - saved > 1.0):
+                self._save(path)
+                saved = time.monotonic()
+        bar.close()
+        return self._result()
+
+    def _chunk_length(self) -> int:
+        rows = self.plan.widest if self.plan.batch_size is None else self.plan.batch_size
+        bytes_per_round = 4 * self.law.largest() * self.plan.steps * rows
+        return max(1, min(self.evaluate_every, self.rounds, LONGEST_CHUNK, INDEX_BUDGET // bytes_per_round))
+
+    def _advance(self, stop: int, chunk: int) -> None:
+        present = self.law.schedule(self.seed, self.done, stop)
+        capacity = stop - self.done if self.host_loop else chunk
+        width = None if self.plan.layout.padded else self.law.largest()
+        schedule = compact(present, self.done, capacity, width, self.mass, self.steps)
+        if self.host_loop:
+            length: Any = stop - self.done
+            state, tally = host_rounds(
+                self.plan, self.algorithm, self.pool, self.keys, self.state, self.tally, schedule, length
+            )
+        else:
+            length = jnp.asarray(stop - self.done, jnp.int32)
+            state, tally = compiled_rounds(
+                self.plan, self.algorithm, self.pool, self.keys, self.state, self.tally, schedule, length
+            )
+        if not self.plan.skip_nonfinite and int(tally.bad_round) >= 0:
+            client = int(tally.bad_client)
+            raise Diverged(int(tally.bad_round), client, self.clients.names[client], self.algorithm)
+        self.state, self.tally = state, tally
+        rows, who = np.nonzero(present)
+        self.took_part.append(np.stack([rows + self.done, who]).astype(np.int64))
+        self.done = stop
+
+    def _evaluate(self) -> None:
+        params = self.algorithm.parameters(self.algorithm.iterate(self.state.server))
+        self._measure(params, "")
+        if self.done == self.rounds:
+            self._measure(self.algorithm.parameters(self.state.average), "average_")
+        steps = float(self.tally.steps)
+        for name in self.observed if steps else ():
+            self.history.add(self.done, OVER_ALL, "train", name, float(self.tally.sums[name]) / steps)
+        for name, value in self.algorithm.diagnostics(self.state.server).items():
+            self.history.add(self.done, OVER_ALL, "server", name, float(value))
+        self.skipped += int(self.tally.skipped)
+        self.tally = empty_tally(self.observed)
+
+    def _measure(self, params: Tree, prefix: str) -> None:
+        everyone = np.arange(len(self.clients))
+        for evaluator in self.evaluators:
+            for metric, (per_client, over_all) in evaluator(params).items():
+                self.history.add(self.done, everyone, evaluator.split, prefix + metric, per_client)
+                self.history.add(self.done, OVER_ALL, evaluator.split, prefix + metric, over_all)
+
+    def _save(self, path: Path) -> None:
+        arrays = checkpoint.flatten(self.state, "state") | checkpoint.flatten(self.tally, "tally")
+        arrays |= {f"history/{name}": array for name, array in self.history.arrays().items()}
+        arrays["took_part"] = self._participation()
+        arrays["done"] = np.asarray([self.done, self.skipped])
+        checkpoint.write(path, self.settings, arrays)
+
+    def _restore(self, path: Path) -> None:
+        _, arrays = checkpoint.read(path, self.settings)
+        self.state = checkpoint.restore(self.state, arrays, "state")
+        self.tally = checkpoint.restore(self.tally, arrays, "tally")
+        self.history = History.restore(
+            {n: arrays[f"history/{n}"] for n in ("round", "client", "split", "metric", "value")}
+        )
+        self.took_part = [arrays["took_part"]]
+        self.done, self.skipped = (int(value) for value in arrays["done"])
+
+    def _participation(self) -> np.ndarray:
+        self.took_part = [np.concatenate(self.took_part, axis=1)] if self.took_part else [np.zeros((2, 0), np.int64)]
+        return self.took_part[0]
+
+    def _result(self) -> Run:
+        who = self._participation()
+        counts = {
+            "rounds": self.rounds,
+            "empty_rounds": self.rounds - len(np.unique(who[0])),
+            "uploads": who.shape[1],
+            "skipped_uploads": self.skipped,
+        }
+        return Run(
+            model=self.model,
+            params=self.algorithm.parameters(self.algorithm.iterate(self.state.server)),
+            average_params=self.algorithm.parameters(self.state.average),
+            history=self.history.frame(),
+            participation=pd.DataFrame({"round": who[0], "client": who[1]}),
+            settings=self.settings,
+            costs=self.costs,
+            counts=counts,
+            classes=tuple(self.clients.classes or ()),
+            feature_shape=self.feature_shape,
+            inclusion_probabilities=self.law.inclusion_probabilities(),
+            weights=self.law.weights(),
+        )
+
+
+def _local_steps(value: int | Sequence[int], clients: int) -> np.ndarray:
+    if isinstance(value, (int, np.integer)):
+        return np.full(clients, checks.integer("local_steps", value, low=1), np.int32)
+    steps = checks.integers("local_steps", value, low=1)
+    if len(steps) != clients:
+        raise checks.InvalidInput("local_steps", steps, f"one number, or {clients} numbers, one for each client")
+    return np.asarray(steps, np.int32)
+
+
+def _splits(wanted: Sequence[str], clients: Clients) -> list[str]:
+    """The splits to evaluate on, without those that hold no row."""
+    if isinstance(wanted, str):
+        raise checks.InvalidInput("evaluate_on", wanted, "a list of splits")
+    named = [checks.one_of("evaluate_on", split, ("train", "validation", "test")) for split in wanted]
+    return [split for split in named if clients.counts(split).sum() > 0]
+
+
+def _size(tree: Tree) -> int:
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(tree))
+
+
+def _bar(total: int, done: int, name: str, progress: bool | None) -> Any:
+    hidden = None if progress is None else not progress
+    return tqdm(total=total, initial=done, desc=name, unit="round", disable=hidden, leave=False)
