@@ -107,8 +107,8 @@ class Law(ABC):
         """
         nodes, node_weights = roots_legendre((self.largest() + 1) // 2)
         _, gradient = self._along((nodes + 1) / 2)
-        total = np.asarray(node_weights @ gradient, dtype=np.float64)
-        return total / total.sum()
+        total = node_weights @ gradient
+        return np.asarray(total / total.sum(), dtype=np.float64)
 
     def sizes(self) -> NDArray[np.float64]:
         """P(|S| = m) for m = 0, ..., largest(): the coefficients of F(s, ..., s), read off on the unit circle."""

@@ -33,12 +33,10 @@ class Dropout(Law):
         rate = arguments.probabilities("rate", self.rate)
         object.__setattr__(self, "rate", rate)
         if rate.ndim:
-            try:
-                object.__setattr__(self, "law", self.law.bind(rate.size))
-            except InvalidInput as error:
-                raise InvalidInput("rate", rate.tolist(), f"one number, or {error.allowed}, one per client") from None
-        lost = rate.min() == 1
-        if lost or (self.law.clients is not None and not self._may_deliver().any()):
+            if self.law.clients not in (None, rate.size):
+                raise InvalidInput("rate", rate.tolist(), f"one number, or {self.law.clients}, one per client")
+            object.__setattr__(self, "law", self.law.bind(rate.size))
+        if not self._may_deliver().any():
             raise InvalidInput("rate", rate.tolist(), "a rate below 1 for a client that the law lets through")
 
     @property
@@ -61,19 +59,22 @@ class Dropout(Law):
 
     def schedule(self, seed: int, start: int, stop: int) -> NDArray[np.bool_]:
         """The law's own schedule, less the clients lost: bool[stop - start, N]."""
-        present = self.law.schedule(seed, start, stop)
+        selected = self.law.schedule(seed, start, stop)
+        kept = np.empty_like(selected)
         for row, t in enumerate(range(start, stop)):
-            # The law may have memory and opens this round's stream itself: jump far past what it uses there.
-            bits = streams.generator(seed, streams.Purpose.AVAILABILITY, round=t).bit_generator
-            assert isinstance(bits, np.random.Philox)
-            present[row] &= self._kept(np.random.Generator(bits.jumped(self.layers)))
-        return present
+            rng = streams.generator(seed, streams.Purpose.AVAILABILITY, round=t)
+            # The law may have memory and opens this round's stream itself: go far past what it uses there.
+            assert isinstance(rng.bit_generator, np.random.Philox)
+            rng.bit_generator.advance(self.layers << 128)
+            kept[row] = self._kept(rng)
+        return selected & kept
 
     def _kept(self, rng: np.random.Generator) -> NDArray[np.bool_]:
         return rng.random(self.count()) >= np.asarray(self.rate)
 
     def _may_deliver(self) -> NDArray[np.bool_]:
-        return (self.law.inclusion_probabilities() > 0) & (np.asarray(self.rate) < 1)
+        kept = np.asarray(self.rate) < 1
+        return kept if kept.all() or not kept.any() else kept & (self.law.inclusion_probabilities() > 0)
 
     def generating(self, z: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         rate = np.asarray(self.rate)
@@ -81,4 +82,5 @@ class Dropout(Law):
         return value, (1 - rate) * gradient
 
     def largest(self) -> int:
-        return min(self.law.largest(), int(np.count_nonzero(self._may_deliver())))
+        may_deliver = self._may_deliver()
+        return min(self.law.largest(), int(may_deliver.sum())) if may_deliver.ndim else self.law.largest()

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedhedge import checks
-from fedhedge.availability import products
-from fedhedge.availability.base import Law, check_rounds
+from fedhedge.availability.base import check_rounds
+from fedhedge.availability.table import Table
 
 
 @dataclass(frozen=True, eq=False)
-class Everyone(Law):
+class Everyone(Table):
     """Every client gets through in every round: p_i = 1/N. `clients` may stay None until the law is bound."""
 
     clients: int | None = None
@@ -34,11 +34,5 @@ class Everyone(Law):
         check_rounds(seed, start, stop)
         return np.ones((stop - start, self.count()), dtype=np.bool_)
 
-    def generating(self, z: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        return products.independent(np.ones(self.count()), z)
-
-    def largest(self) -> int:
-        return self.count()
-
-    def smallest(self) -> int:
-        return self.count()
+    def table(self) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        return np.ones((1, self.count()), dtype=np.bool_), np.ones(1)

@@ -81,7 +81,7 @@ class FixedSize(Law):
         return 0.0
 
     def sizes(self) -> NDArray[np.float64]:
-        return np.eye(self.size + 1)[self.size]
+        return np.bincount([self.size]).astype(np.float64)
 
     def largest(self) -> int:
         return self.size
@@ -115,6 +115,8 @@ def prior_for(inclusion: ArrayLike, size: int) -> NDArray[np.float64]:
         reached = successive_sampling.generating(prior, size, ones)[1][0]
         if np.abs(reached / target - 1).max() <= _AGREEMENT:
             break
+        # A probability that rounds to 1 would make the step infinite.
+        reached = np.minimum(reached, np.nextafter(1, 0))
         log_prior += np.log(-np.log1p(-target)) - np.log(-np.log1p(-reached))
     else:
         raise InvalidInput("inclusion", wanted.tolist(), "probabilities that are not so near to 1")

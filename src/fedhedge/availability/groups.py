@@ -29,18 +29,13 @@ class Groups(Law):
     law: Law
 
     def __post_init__(self) -> None:
-        if (
-            not isinstance(self.groups, Sequence)
-            or isinstance(self.groups, str)
-            or not all(isinstance(group, Sequence) and len(group) for group in self.groups)
-        ):
-            raise InvalidInput("groups", self.groups, "lists of client numbers, none empty")
+        if not isinstance(self.groups, Sequence) or isinstance(self.groups, str) or not self.groups:
+            raise InvalidInput("groups", self.groups, "lists of client numbers, one list per group")
         groups = tuple(checks.integers(f"groups[{g}]", group, low=0) for g, group in enumerate(self.groups))
         listed = sorted(client for group in groups for client in group)
-        if not listed or listed != list(range(len(listed))):
-            raise InvalidInput(
-                "groups", [list(group) for group in groups], "every client 0, 1, ... in exactly one group"
-            )
+        if listed != list(range(len(listed))):
+            shown = [list(group) for group in groups]
+            raise InvalidInput("groups", shown, f"every client from 0 to {len(listed) - 1} in exactly one group")
         if not isinstance(self.law, Law):
             raise InvalidInput("law", self.law, "an availability law over the groups")
         object.__setattr__(self, "groups", groups)

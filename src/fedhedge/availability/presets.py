@@ -30,7 +30,7 @@ def sporadic(clients: int = 30, size: int = 3, rare: Mapping[int | str, float] |
     the rest, (size - sum of rare) / (clients - number of rare) each. None: the last three with .0107, .0078, .0053.
     Raises InvalidInput when a rare client does not exist or the others would have to be there always.
     """
-    clients = checks.integer("clients", clients, low=2)
+    clients = checks.integer("clients", clients, low=2 if rare is not None else len(_SPORADIC) + 1)
     size = checks.integer("size", size, low=1, high=clients)
     if rare is None:
         rare = dict(zip(range(clients - len(_SPORADIC), clients), _SPORADIC, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +36,7 @@ class Subsets(Table):
             if members in listed:
                 raise InvalidInput("probabilities", subset, "each subset once", f"{members} is listed twice")
             listed[members] = checks.number(f"probabilities[{subset!r}]", probability, low=0, high=1)
-        total = sum(listed.values())
+        total = math.fsum(listed.values())
         if abs(total - 1) > 1e-9:
             raise InvalidInput("probabilities", total, "probabilities that sum to 1", "received is their sum")
         if not any(probability for members, probability in listed.items() if members):

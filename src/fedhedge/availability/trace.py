@@ -113,7 +113,6 @@ def _whole_numbers(path: Path, name: str, column: pd.Series) -> NDArray[np.int64
     wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0) & (values == np.floor(values))))
     if len(wrong):
         row = column.index[wrong[0]]
-        raise InvalidInput(
-            f"{path.name}: {name}", column.iloc[wrong[0]], "whole numbers, 0 or more", f"row {row} of the data"
-        )
+        received = column.tolist()[wrong[0]]
+        raise InvalidInput(f"{path.name}: {name}", received, "whole numbers, 0 or more", f"row {row} of the data")
     return values.astype(np.int64)

@@ -103,16 +103,20 @@ def read(file_set: FileSet, file: DataFile, path: Path, *, use_stamp: bool = Tru
     A file that passed is not checked again until its size or time changes. What had to be unpacked is kept in raw
     form in the user's cache. Raises CorruptData.
     """
-    if path.suffix == ".zip" and file_set.unpack is not None:
-        content = file_set.unpack(path)
-    elif path.suffix == ".gz":
-        content = gunzip(path.read_bytes(), file.size, path)
-    else:
-        content = path.read_bytes()
     stamp = _stamp(file, path)
-    if use_stamp and stamp.is_file() and len(content) == file.size:
-        return content
-    check_content(file, content, path)
+    try:
+        if path.suffix == ".zip" and file_set.unpack is not None:
+            content = file_set.unpack(path)
+        elif path.suffix == ".gz":
+            content = gunzip(path.read_bytes(), file.size, path)
+        else:
+            content = path.read_bytes()
+        if use_stamp and stamp.is_file() and len(content) == file.size:
+            return content
+        check_content(file, content, path)
+    except CorruptData as error:
+        remedy = f"remove it and run `fedhedge data fetch {file_set.folder}`"
+        raise CorruptData(f"{error}; {remedy}") from None
     try:
         if path.suffix == ".zip":
             files.write_bytes(_unpacked(file_set, file), content)
@@ -127,10 +131,10 @@ def read(file_set: FileSet, file: DataFile, path: Path, *, use_stamp: bool = Tru
 def check_content(file: DataFile, content: bytes, path: Path) -> None:
     """Raise CorruptData unless `content` is the published one."""
     if len(content) != file.size:
-        raise CorruptData(f"{path}: {len(content)} bytes of content, expected {file.size}; {_REMEDY}")
+        raise CorruptData(f"{path}: {len(content)} bytes of content, expected {file.size}")
     found = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if found != file.md5:
-        raise CorruptData(f"{path}: MD5 of the content is {found}, expected {file.md5}; {_REMEDY}")
+        raise CorruptData(f"{path}: MD5 of the content is {found}, expected {file.md5}")
 
 
 def gunzip(packed: bytes, size: int, path: Path) -> bytes:
@@ -139,10 +143,7 @@ def gunzip(packed: bytes, size: int, path: Path) -> bytes:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
             return stream.read(size + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise CorruptData(f"{path}: not a whole gzip file ({error}); {_REMEDY}") from None
-
-
-_REMEDY = "remove the file, then put the published one in its place or fetch it again with `fedhedge data fetch`"
+        raise CorruptData(f"{path}: not a whole gzip file ({error})") from None
 
 
 def _unpacked(file_set: FileSet, file: DataFile) -> Path:

@@ -13,12 +13,14 @@ from typing import Self
 from fedhedge import checks
 from fedhedge.privacy.budget import Privacy
 from fedhedge.privacy.gaussian import gaussian_epsilon, gaussian_mu
-from fedhedge.privacy.ledger_file import LedgerFile
+from fedhedge.privacy.ledger_file import LedgerDamaged, LedgerFile
 
 GAUSSIAN = "gaussian"
 TORN = "torn"
 # Room for rounding, relative in mu^2: T rounds calibrated to a budget sum to it only up to rounding.
 _ROUNDING = 1e-9
+# The mu of a line that was cut short, when the cut came after it.
+_MU = re.compile(r'"mu":([0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)[,}]')
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,9 @@ class BudgetExceeded(RuntimeError):
 class Ledger:
     """What one client has spent of its privacy budget, and the guard of the rest.
 
-    The unit is one replaced row of the client's table. Gaussian events compose to mu^2 = sum mu_i^2, also when each
-    depends on what was seen before, and so does stopping at a threshold (Smith and Thakurta 2022, arXiv 2210.17520); the
-    spend is epsilon at the budget's delta by `gaussian_epsilon`.
+    The unit is one replaced row of the client's table. Gaussian events compose to mu^2 = sum mu_i^2, and refusing what
+    would pass a threshold keeps to it, also when each mu depends on what was seen before (Smith and Thakurta 2022,
+    arXiv 2210.17520). The spend is epsilon at the budget's delta by `gaussian_epsilon`.
 
     path: a file that holds every event of this client's table, over all runs. A new ledger on the same path goes on
     where the last one ended, whatever budget it is opened with. None keeps the events in memory, for simulations.
@@ -92,19 +94,20 @@ class Ledger:
         self.client = client
         self.budget = budget
         self._limit = gaussian_mu(budget.epsilon, budget.delta) ** 2 * (1 + _ROUNDING)
-        self._events = list(events)
+        self._events: list[Event] = []
+        self._mu_squared = 0.0
         self._file: LedgerFile | None = None
+        for event in events:
+            if path is not None:
+                raise checks.InvalidInput("events", events, "nothing, together with a path")
+            self._enter(event)
         if path is not None:
-            if self._events:
-                raise checks.InvalidInput("events", self._events, "nothing together with a path")
             self._file = LedgerFile(Path(path), client)
             try:
                 self._continue(self._file)
             except BaseException:
                 self._file.close()
                 raise
-        for event in self._events:
-            _check_kind(event, (GAUSSIAN, TORN))
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -114,7 +117,7 @@ class Ledger:
     @property
     def mu(self) -> float:
         """Gaussian-privacy parameter of all events together: sqrt(sum mu_i^2), for one replaced row."""
-        return math.sqrt(math.fsum(event.mu**2 for event in self._events))
+        return math.sqrt(self._mu_squared)
 
     @property
     def spent(self) -> float:
@@ -123,7 +126,7 @@ class Ledger:
 
     def allows(self, mu: float) -> bool:
         """Whether the budget covers one more release of this mu."""
-        return self.mu**2 + checks.number("mu", mu, low=0) ** 2 <= self._limit
+        return self._mu_squared + checks.number("mu", mu, low=0) ** 2 <= self._limit
 
     def spend(self, event: Event) -> None:
         """Record a release; call it *before* anything is sent, and send only after it returned.
@@ -153,16 +156,25 @@ class Ledger:
         self.close()
 
     def _continue(self, file: LedgerFile) -> None:
-        self._events = [Event(**record) for record in file.records]
+        for line, record in enumerate(file.records, start=2):
+            try:
+                self._enter(Event(**record))
+            except (TypeError, checks.InvalidInput) as error:
+                raise LedgerDamaged(file.path, line, f"not an event that this version can account: {error}") from None
         if file.torn is not None:
-            readable = re.search(r'"mu":([0-9.eE+-]+)[,}]', file.torn)
+            readable = _MU.search(file.torn)
             known = [event.mu for event in self._events] + ([float(readable[1])] if readable else [])
             self._record(Event(mu=max(known, default=0.0), kind=TORN))
 
     def _record(self, event: Event) -> None:
         if self._file is not None:
             self._file.append(asdict(event))
+        self._enter(event)
+
+    def _enter(self, event: Event) -> None:
+        _check_kind(event, (GAUSSIAN, TORN))
         self._events.append(event)
+        self._mu_squared += event.mu**2
 
 
 def _check_kind(event: Event, accounted: tuple[str, ...]) -> None:

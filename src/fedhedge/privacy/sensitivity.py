@@ -55,8 +55,8 @@ def lambda_sensitivity(samples: int, kappa: float, nu: float) -> float:
 
     In the unit of lambda. `kappa` is the label cost, `nu` the step size of lambda.
 
-    Proof. lambda = lt - nu (r + mean d_lambda h_i - c), where lt, r and c are given by what was released before. A row's
-    d_lambda h is -kappa on the flipped branch and 0 else, so the mean changes by at most kappa / N. Trusted
+    Proof. lambda = lt - nu (r + mean d_lambda h_i - c), where lt, r and c are given by what was released before. A
+    row's d_lambda h is -kappa on the flipped branch and 0 else, so the mean changes by at most kappa / N. Trusted
     labels (kappa infinite) never flip, and lambda then depends on no row at all.
     """
     samples = checks.integer("samples", samples, low=1)
@@ -92,9 +92,9 @@ def witness(
     """A pair of tables that reaches both bounds at once (to 5e-13), so that mu_M^2 + mu_lambda^2 cannot be improved.
 
     Rows x and x' of norm L, label 0, a hair's breadth apart on either side of the surface on which the worst label
-    flips: x is flipped to class 1, with subgradient (e_0 - e_1) x^T and d_lambda h = -kappa; x' is not, with subgradient
-    (e_1 - e_0) x'^T and d_lambda h = 0. Away from ties no pair reaches the bound on M exactly while exactly one of its
-    rows is flipped: it is a supremum.
+    flips: x is flipped to class 1, with subgradient (e_0 - e_1) x^T and d_lambda h = -kappa; x' is not, with
+    subgradient (e_1 - e_0) x'^T and d_lambda h = 0. Away from ties no pair of which one row alone is flipped reaches
+    the bound on M exactly, so the two bounds are approached together and not attained.
 
     samples, features >= 2, classes >= 2; 0 < kappa lambda_ < 2 (both hinges active). Raises InvalidInput else.
     """

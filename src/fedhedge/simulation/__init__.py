@@ -1,8 +1,8 @@
 """Simulation: the round loop, the cohort's mini-batches, evaluation, checkpoints."""
 
 from fedhedge.simulation.checkpoint import CheckpointMismatch
+from fedhedge.simulation.driver import simulate
 from fedhedge.simulation.guard import Diverged
 from fedhedge.simulation.run import Run
-from fedhedge.simulation.simulate import simulate
 
 __all__ = ["CheckpointMismatch", "Diverged", "Run", "simulate"]

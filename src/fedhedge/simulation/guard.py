@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fedhedge.algorithms.base import Algorithm
 
 
 class Diverged(RuntimeError):
-    """A client's upload was not finite; says the round, the client and the likely cause."""
+    """The aggregate of a round was not finite; says the round, the client and the likely cause.
 
-    def __init__(self, round: int, client: int, name: str, algorithm: Algorithm) -> None:
+    client: the first one whose upload was not finite, or -1 when all uploads were.
+    """
+
+    def __init__(self, round: int, client: int, names: Sequence[str], algorithm: Algorithm) -> None:
         self.round, self.client = round, client
         step = getattr(algorithm, "step", None)
         kappa = getattr(algorithm, "kappa", 1.0)
@@ -16,7 +21,6 @@ class Diverged(RuntimeError):
         if step is not None:
             scaled = f" (times kappa {kappa:g}: {step * kappa:.3g})" if kappa != 1.0 else ""
             cause = f"; the likely cause is a step that is too large: step is {step:g}{scaled}, try a tenth of it"
-        super().__init__(
-            f"round {round}, client {client} ({name}): the upload of {algorithm.name} is not finite{cause}. "
-            'on_nonfinite="skip" leaves such uploads out instead'
-        )
+        who = f"client {client} ({names[client]}): its upload" if client >= 0 else "server: the aggregate"
+        advice = '. on_nonfinite="skip" leaves such uploads out instead' if client >= 0 else ""
+        super().__init__(f"{algorithm.name}, round {round}, {who} is not finite{cause}{advice}")

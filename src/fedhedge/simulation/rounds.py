@@ -67,7 +67,10 @@ class State(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What was seen since the last evaluation, and the first non-finite upload (round and client, or -1)."""
+    """What was seen since the last evaluation, and the first round whose aggregate was not finite.
+
+    bad_client: the first client with a non-finite upload in `bad_round`; both are -1 when there is none.
+    """
 
     sums: dict[str, jax.Array]
     steps: jax.Array
@@ -99,9 +102,9 @@ def one_round(
     down = algorithm.broadcast(state.server)
     up, fresh, seen = algorithm.local(plan.model, down, cohort, batches, noise)
 
-    bad = at_work & ~_finite(up)
     weights, used = item.weights, at_work
     if plan.skip_nonfinite:
+        bad = at_work & ~_finite(up)
         used = at_work & ~bad
         weights = jnp.where(used, weights, 0.0)
         total = jnp.sum(weights)
@@ -110,20 +113,25 @@ def one_round(
     server = algorithm.aggregate(state.server, up, weights)
     if plan.may_be_empty or plan.skip_nonfinite:
         server = jax.tree.map(partial(jnp.where, jnp.any(used)), server, state.server)
+    healthy = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(server)]).all()
+    if not plan.skip_nonfinite:
+        # Looking at every upload costs a pass over all of them, so it waits until the aggregate is not finite.
+        bad = jax.lax.cond(healthy, lambda: jnp.zeros_like(at_work), lambda: at_work & ~_finite(up))
     target = jnp.where(used, item.clients, population)
     clients = jax.tree.map(lambda leaf, new: leaf.at[target].set(new, mode="drop"), state.clients, fresh)
     done = state.done + 1
-    average = jax.tree.map(lambda mean, x: mean + (x - mean) / done, state.average, algorithm.iterate(server))
+    share = 1.0 / done
+    average = jax.tree.map(lambda mean, x: mean + share * (x - mean), state.average, algorithm.iterate(server))
 
     sums = {name: tally.sums[name] + jnp.sum(value) for name, value in seen.items()}
-    first = jnp.argmax(bad)
-    fresh_bad = jnp.any(bad) & (tally.bad_round < 0)
+    first_failure = ~healthy & (tally.bad_round < 0)
+    culprit = jnp.where(jnp.any(bad), item.clients[jnp.argmax(bad)], -1)
     tally = Tally(
         sums,
         tally.steps + jnp.sum(jnp.where(used, item.steps, 0)),
         tally.skipped + jnp.sum(bad, dtype=jnp.int32),
-        jnp.where(fresh_bad, item.number, tally.bad_round),
-        jnp.where(fresh_bad, item.clients[first], tally.bad_client),
+        jnp.where(first_failure, item.number, tally.bad_round),
+        jnp.where(first_failure, culprit, tally.bad_client),
     )
     return State(server, clients, average, done), tally
 
@@ -145,8 +153,7 @@ def compiled_rounds(
 
     def going(carry: tuple[jax.Array, State, Tally]) -> jax.Array:
         position, _, seen = carry
-        healthy = (seen.bad_round < 0) | plan.skip_nonfinite
-        return (position < length) & healthy
+        return (position < length) & (seen.bad_round < 0)
 
     def step(carry: tuple[jax.Array, State, Tally]) -> tuple[jax.Array, State, Tally]:
         position, state, tally = carry
@@ -176,7 +183,7 @@ def host_rounds(
     for position in range(length):
         item = jax.tree.map(lambda leaf, at=position: leaf[at], schedule)
         state, tally = _single(plan, algorithm, pool, keys, state, tally, item)
-        if not plan.skip_nonfinite and int(tally.bad_round) >= 0:
+        if int(tally.bad_round) >= 0:
             break
     return state, tally
 

@@ -234,9 +234,8 @@ class Simulation:
             state, tally = compiled_rounds(
                 self.plan, self.algorithm, self.pool, self.keys, self.state, self.tally, schedule, length
             )
-        if not self.plan.skip_nonfinite and int(tally.bad_round) >= 0:
-            client = int(tally.bad_client)
-            raise Diverged(int(tally.bad_round), client, self.clients.names[client], self.algorithm)
+        if int(tally.bad_round) >= 0:
+            raise Diverged(int(tally.bad_round), int(tally.bad_client), self.clients.names, self.algorithm)
         self.state, self.tally = state, tally
         rows, who = np.nonzero(present)
         self.took_part.append(np.stack([rows + self.done, who]).astype(np.int64))

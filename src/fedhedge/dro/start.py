@@ -1,0 +1,147 @@
+"""A first working set: the pieces and cuts that carry weight at the minimum of a smoothed problem.
+
+It decides how fast the exact solver is from scratch, never what it returns.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from fedhedge.dro.norms import phi, steepest_direction
+from fedhedge.dro.problem import Floats, Ints, Problem
+from fedhedge.dro.working_set import Cuts, Pieces, WorkingSet, finite_cost
+
+# Temperatures of the soft maxima over pieces and over norms, in units of the loss.
+_LOSS_SMOOTHING = 0.02
+_SLOPE_SMOOTHING = 0.05
+# Soft weight from which a piece, a pair or a direction enters the working set.
+_THRESHOLD = 0.1
+_ITERATIONS = 60
+
+
+class Start(NamedTuple):
+    """Model near the optimum and the working set there."""
+
+    coef: Floats
+    working_set: WorkingSet
+
+
+def smoothed_start(problem: Problem, center: Floats, rho: float) -> Start:
+    """Minimise r softmax(lam, pair norms) + mean softmax(pieces) + rho/2 ||M - C||^2 roughly, by L-BFGS."""
+    smoothed = _Smoothed(problem, center, rho)
+    lam = max(1.0, float(phi(center, problem.norm)))
+    bounds = [(None, None)] * center.size + [(0.0, None)]
+    options = {"maxiter": _ITERATIONS, "ftol": 1e-7, "gtol": 1e-4}
+    result = minimize(
+        smoothed, np.append(center, lam), jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
+    return Start(*smoothed.working_set(result.x))
+
+
+class _Smoothed:
+    """Value and gradient of the smoothed objective at (M, lam) in one vector."""
+
+    def __init__(self, problem: Problem, center: Floats, rho: float) -> None:
+        self.problem, self.center, self.rho = problem, center, rho
+        classes = problem.classes
+        self.rival, self.label = np.nonzero(~np.eye(classes, dtype=bool))
+        self.flips = self.label != problem.y[:, None]
+        self.trusted = np.isinf(problem.label_cost) * self.flips
+        self.price = finite_cost(problem) * self.flips
+        identity = np.eye(classes)
+        self.signs = identity[self.rival] - identity[self.label]
+        self.first, self.second = np.triu_indices(classes, 1)
+        self.pair_signs = identity[self.first] - identity[self.second]
+
+    def __call__(self, vector: Floats) -> tuple[float, Floats]:
+        problem = self.problem
+        rows, radius = problem.X.shape[0], problem.radius
+        coef, lam = self._unpack(vector)
+        loss, weight = self._pieces(coef, lam)
+        slope, share, direction = self._slope(coef, lam)
+        away = coef - self.center
+        value = radius * slope + loss.mean() + 0.5 * self.rho * (away * away).sum()
+        in_coef = self.signs.T @ (weight[:, 1:].T @ problem.X) / rows + self.rho * away
+        in_coef += radius * self.pair_signs.T @ (share[1:, None] * direction)
+        in_lam = radius * share[0] - (weight[:, 1:] * self.price).sum() / rows
+        return float(value), np.append(in_coef, in_lam)
+
+    def working_set(self, vector: Floats) -> tuple[Floats, WorkingSet]:
+        """The model, and what carries more weight there than the threshold."""
+        problem = self.problem
+        coef, lam = self._unpack(vector)
+        _, weight = self._pieces(coef, lam)
+        rival, label = np.append(0, self.rival), np.append(0, self.label)
+        every = np.arange(len(problem.y))
+        unflipped = np.where(np.column_stack([every < 0, self.flips]), -1.0, weight)
+        base = unflipped.argmax(1)
+        heavy = weight > _THRESHOLD
+        heavy[every, base] = False
+        row, piece = np.nonzero(heavy)
+        _, share, direction = self._slope(coef, lam)
+        cuts = self._cuts(np.flatnonzero(share[1:] > _THRESHOLD), coef, direction)
+        return coef, WorkingSet(
+            Pieces(every, rival[base], label[base]), Pieces(row, rival[piece], label[piece]), cuts
+        )
+
+    def _unpack(self, vector: Floats) -> tuple[Floats, float]:
+        return vector[:-1].reshape(self.center.shape), float(vector[-1])
+
+    def _pieces(self, coef: Floats, lam: float) -> tuple[Floats, Floats]:
+        """Soft maximum of each row's pieces, the zero piece first, and their weights [N, 1 + K(K-1)]."""
+        margin = 1.0 + self.problem.X @ (self.signs @ coef).T - lam * self.price
+        margin[self.trusted] = -np.inf
+        return _softmax(np.column_stack([np.zeros(len(margin)), margin]), _LOSS_SMOOTHING)
+
+    def _slope(self, coef: Floats, lam: float) -> tuple[float, Floats, Floats]:
+        """Soft maximum of lam and the smoothed pair norms, their shares [1 + pairs], and the norms' gradients."""
+        norms, direction = _smoothed_norms(self.problem.norm, coef[self.first] - coef[self.second])
+        value, share = _softmax(np.append(lam, norms)[None], _SLOPE_SMOOTHING)
+        return float(value[0]), share[0], direction
+
+    def _cuts(self, pairs: Ints, coef: Floats, soft: Floats) -> Cuts:
+        """Cuts of the pairs that bind; at a kink of a polyhedral norm, the directions around it."""
+        norm = self.problem.norm
+        first, second, directions = [], [], []
+        for pair in pairs:
+            steepest = steepest_direction(norm, coef[self.first[pair]] - coef[self.second[pair]])
+            around = [steepest]
+            if norm == "l1":
+                around = [
+                    np.sign(soft[pair]) * unit for unit in np.eye(len(steepest))[np.abs(soft[pair]) > _THRESHOLD]
+                ]
+            elif norm == "linf":
+                around += [
+                    np.where(unit, -steepest, steepest)
+                    for unit in np.eye(len(steepest), dtype=bool)[np.abs(soft[pair]) < 1.0 - _THRESHOLD]
+                ]
+            first += [self.first[pair]] * len(around)
+            second += [self.second[pair]] * len(around)
+            directions += around
+        stacked = np.array(directions).reshape(-1, coef.shape[1])
+        return Cuts(
+            np.array(first, dtype=np.intp), np.array(second, dtype=np.intp), stacked, np.zeros(len(stacked))
+        )
+
+
+def _softmax(values: Floats, temperature: float) -> tuple[Floats, Floats]:
+    """temperature log sum exp(values / temperature) along the last axis, and its gradient."""
+    highest = values.max(1, keepdims=True)
+    weight = np.exp((values - highest) / temperature)
+    total = weight.sum(1, keepdims=True)
+    return (highest + temperature * np.log(total))[:, 0], weight / total
+
+
+def _smoothed_norms(norm: str, rows: Floats) -> tuple[Floats, Floats]:
+    """Smoothed dual norm of each row and its gradient."""
+    if norm == "l1":
+        value, weight = _softmax(np.hstack([rows, -rows]), _SLOPE_SMOOTHING)
+        return value, weight[:, : rows.shape[1]] - weight[:, rows.shape[1] :]
+    softened = np.sqrt(rows * rows + _SLOPE_SMOOTHING**2) if norm == "linf" else None
+    if softened is not None:
+        return softened.sum(1), rows / softened
+    length = np.sqrt((rows * rows).sum(1) + _SLOPE_SMOOTHING**2)
+    return length, rows / length[:, None]

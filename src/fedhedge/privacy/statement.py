@@ -1,0 +1,208 @@
+"""What a site can say about the privacy of its rows after (or before) a run, and what it cannot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from textwrap import fill
+from typing import Any, Literal, get_args
+
+from fedhedge import checks
+from fedhedge.privacy.budget import Privacy, check_delta
+from fedhedge.privacy.composition import moments_epsilon, run_mu
+from fedhedge.privacy.gaussian import classic_epsilon, gaussian_epsilon
+
+Bounds = Literal["declared", "estimated", "data"]
+
+RELATION = "two tables of this site are neighbours when one row (features and label) is replaced by any other row"
+UNIT = "one row of this site; a person with k rows here has k times the mu stated, and rows at other sites add to it"
+NOT_COVERED = (
+    "the number of rows of the site, which the noise and the averaging use as public",
+    "which sites exist, how the rows came to be split among them, and which rounds a site took part in",
+    "settings that were chosen by looking at private data (a search over hyper-parameters or seeds), unless each "
+    "try is accounted",
+    "anything else published from the same table, unless it is in the same ledger",
+)
+_BOUNDS_NOTES = {
+    "declared": "declared by the site, independent of its rows; rows outside are clipped",
+    "estimated": "estimated with noise, which is counted among the releases here",
+    "data": "TAKEN FROM THE DATA. One outlier then moves every scaled row, so the sensitivity, and "
+    "with it every epsilon stated here, hold only between tables that have the same bounds",
+}
+_SEEDED = (
+    "the noise comes from a seed (simulation): it hides nothing from whoever knows the seed, nor from floating-point "
+    "attacks"
+)
+
+
+@dataclass(frozen=True)
+class Release:
+    """A Gaussian release: name, l2 sensitivity over one replaced row, and noise sigma, both in the release's unit."""
+
+    name: str
+    sensitivity: float
+    sigma: float
+
+    def __post_init__(self) -> None:
+        checks.number(f"{self.name}.sensitivity", self.sensitivity, low=0)
+        if self.sensitivity > 0:
+            checks.number(f"{self.name}.sigma", self.sigma, above=0)
+
+    @property
+    def mu(self) -> float:
+        """sensitivity / sigma; 0 for a release that depends on no row."""
+        return self.sensitivity / self.sigma if self.sensitivity > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The privacy statement of one site, for one replaced row of its table.
+
+    site: its name. samples: its rows. rounds: those in which it released something. each_round: the releases of every
+    round. once: releases made once (estimated feature bounds). requested: the budget asked for. delta: where epsilon is
+    stated. bounds: where the feature bounds come from. secure_noise: `NoiseSource.secure`. also_not_covered: what the
+    method adds to the list, such as a step size scaled with the norm of a model solved on private data.
+
+    Raises InvalidInput when delta >= 1/samples or an entry is outside its range.
+    """
+
+    site: str
+    samples: int
+    rounds: int
+    each_round: tuple[Release, ...]
+    delta: float
+    requested: Privacy | None = None
+    once: tuple[Release, ...] = ()
+    bounds: Bounds = "declared"
+    secure_noise: bool = False
+    also_not_covered: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta, self.samples, self.site)
+        checks.integer("rounds", self.rounds, low=0)
+        checks.one_of("bounds", self.bounds, get_args(Bounds))
+        if self.bounds == "estimated" and not self.once:
+            raise checks.InvalidInput("once", self.once, "the releases with which the bounds were estimated")
+
+    @property
+    def mu(self) -> float:
+        """Gaussian-privacy parameter of everything released: sqrt(rounds sum mu_j^2 + sum mu_once^2)."""
+        return math.hypot(run_mu(self.rounds, _mus(self.each_round)), run_mu(1, _mus(self.once)))
+
+    @property
+    def epsilon(self) -> float:
+        """Exact epsilon at `delta` of everything released, by Gaussian composition."""
+        return gaussian_epsilon(self.delta, self.mu)
+
+    @property
+    def epsilon_paper(self) -> float:
+        """Epsilon at `delta` by the paper's moments-accountant formula; never below the exact one."""
+        return moments_epsilon(self.delta, self.mu)
+
+    @property
+    def epsilon_round(self) -> float:
+        """Exact epsilon at `delta` of one round alone."""
+        return gaussian_epsilon(self.delta, run_mu(1, _mus(self.each_round)))
+
+    @property
+    def epsilon_round_paper(self) -> float | None:
+        """Epsilon of one round alone by the paper's classic formula, or None where it reaches 1 and proves nothing."""
+        return classic_epsilon(self.delta, run_mu(1, _mus(self.each_round)))
+
+    @property
+    def reason(self) -> str | None:
+        """Why `epsilon_round_paper` is None, or None."""
+        if self.epsilon_round_paper is not None:
+            return None
+        return "the classic Gaussian formula is proven for epsilon below 1 only, and would give 1 or more here"
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What the epsilon stated does not speak of."""
+        bounds = ("the feature bounds, which were taken from the data",) if self.bounds == "data" else ()
+        seeded = () if self.secure_noise else (_SEEDED,)
+        return (*bounds, *NOT_COVERED, *self.also_not_covered, *seeded)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything the statement says, as JSON-able values."""
+        return {
+            "site": self.site,
+            "samples": self.samples,
+            "neighbours": RELATION,
+            "unit": UNIT,
+            "mechanism": "gaussian",
+            "rounds": self.rounds,
+            "each_round": [_as_dict(release) for release in self.each_round],
+            "once": [_as_dict(release) for release in self.once],
+            "requested": None
+            if self.requested is None
+            else {"epsilon": self.requested.epsilon, "delta": self.requested.delta, "per": self.requested.per},
+            "delta": self.delta,
+            "mu": self.mu,
+            "epsilon": self.epsilon,
+            "epsilon_paper": self.epsilon_paper,
+            "epsilon_round": self.epsilon_round,
+            "epsilon_round_paper": self.epsilon_round_paper,
+            "epsilon_round_paper_reason": self.reason,
+            "bounds": self.bounds,
+            "bounds_note": _BOUNDS_NOTES[self.bounds],
+            "secure_noise": self.secure_noise,
+            "not_covered": list(self.not_covered),
+        }
+
+    def __str__(self) -> str:
+        at_delta = f"at delta = {self.delta:g}" + (
+            " (if the feature bounds are public)" if self.bounds == "data" else ""
+        )
+        classic = "none for one round by the paper's classic formula: " + str(self.reason)
+        if self.epsilon_round_paper is not None:
+            classic = f"{self.epsilon_round_paper:.4g} {at_delta}, one round alone, the paper's classic formula"
+        lines = [
+            f"Privacy statement of site {self.site} ({self.samples} rows)",
+            _item("neighbours", RELATION),
+            _item("unit", UNIT),
+            *(_item("each round", _describe(release)) for release in self.each_round),
+            *(_item("once", _describe(release)) for release in self.once),
+            _item("rounds", str(self.rounds)),
+            _item("epsilon", f"{self.epsilon:.4g} {at_delta}, whole run, exact (mu = {self.mu:.4g})"),
+            _item("", f"{self.epsilon_paper:.4g} {at_delta}, whole run, the paper's moments formula"),
+            _item("", f"{self.epsilon_round:.4g} {at_delta}, one round alone, exact"),
+            _item("", classic),
+            _item("requested", "nothing" if self.requested is None else str(self.requested)),
+            _item("feature bounds", _BOUNDS_NOTES[self.bounds]),
+            "  not covered:",
+            *(_wrap(f"  - {text}", 4) for text in self.not_covered),
+        ]
+        return "\n".join(lines)
+
+
+def _mus(releases: Iterable[Release]) -> list[float]:
+    return [release.mu for release in releases]
+
+
+def _describe(release: Release) -> str:
+    if release.sensitivity == 0:
+        return f"{release.name}: depends on no row, no noise needed"
+    return (
+        f"{release.name}: Gaussian, l2 sensitivity {release.sensitivity:.4g}, "
+        f"noise sigma {release.sigma:.4g} (sigma/sensitivity = {release.sigma / release.sensitivity:.4g})"
+    )
+
+
+def _as_dict(release: Release) -> dict[str, Any]:
+    return {
+        "name": release.name,
+        "sensitivity": release.sensitivity,
+        "sigma": release.sigma,
+        "mu": release.mu,
+    }
+
+
+def _item(name: str, text: str) -> str:
+    label = f"  {name + ':' if name else '':<16}"
+    return _wrap(label + text, len(label))
+
+
+def _wrap(text: str, indent: int) -> str:
+    return fill(text, width=100, subsequent_indent=" " * indent, break_long_words=False)

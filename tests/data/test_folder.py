@@ -1,0 +1,98 @@
+"""Folders of sites, and errors that name the file and the column."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedhedge import InvalidInput
+from fedhedge.data import Clients
+
+
+def site(n: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {"flow": rng.normal(size=n), "speed": rng.integers(0, 9, n), "fault": rng.choice(["no", "yes"], n)}
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "sites"
+    path.mkdir()
+    site(30, 0).to_csv(path / "mill.csv", index=False)
+    site(20, 1)[["fault", "speed", "flow"]].to_parquet(path / "dam.parquet")
+    (path / "notes.txt").write_text("not a site")
+    return path
+
+
+def test_each_file_is_a_client(folder: Path) -> None:
+    clients = Clients.from_folder(folder, label="fault")
+    assert clients.names == ("dam", "mill")
+    assert clients.feature_names == ("speed", "flow")
+    assert clients.classes == ("no", "yes")
+    assert clients.description["source"] == "folder"
+    mill = pd.DataFrame(np.concatenate([clients.rows(split, 1)[0] for split in ("train", "validation", "test")]))
+    expected = site(30, 0)[["speed", "flow"]].to_numpy(float)
+    np.testing.assert_allclose(sorted(mill.to_numpy().tolist()), sorted(expected.tolist()))
+    assert clients.label_counts("train").loc["dam"].sum() == 14
+
+
+def test_the_folder_may_be_all_for_training(folder: Path) -> None:
+    clients = Clients.from_folder(str(folder), "fault", validation=0, test=0)
+    assert clients.counts("train").tolist() == [20, 30]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda t: t.rename(columns={"fault": "faults"}),
+            r"mill.csv, label column: received 'fault'; .*did you mean faults",
+        ),
+        (lambda t: t.assign(flow="high"), r"mill.csv, column 'flow': received 'high'; allowed: numbers"),
+        (lambda t: t.assign(flow=["1.5", "oops"] * 15), r"mill.csv, column 'flow': received 'oops'; allowed: numbers"),
+        (
+            lambda t: t.assign(flow=[1.0, np.nan, 2.0] * 10),
+            r"mill.csv, column 'flow': received 'a gap'; .*row 2, 10 in all",
+        ),
+        (lambda t: t.assign(flow=np.inf), r"mill.csv, column 'flow': received inf; allowed: finite"),
+        (
+            lambda t: t.assign(fault=[None, "no", "yes"] * 10),
+            r"mill.csv, column 'fault': received 'a gap'; .*row 1, 10",
+        ),
+        (
+            lambda t: t.drop(columns="speed"),
+            r"columns of mill.csv: received 'lacks speed'; allowed: the columns of dam",
+        ),
+        (lambda t: t.assign(heat=1.0), r"columns of mill.csv: received 'adds heat'"),
+        (lambda t: t.assign(fault=1), r"labels in column 'fault'.*dam.parquet and mill.csv differ"),
+        (lambda t: t.iloc[:0], r"mill.csv: received 'no rows'"),
+        (lambda t: t[["fault"]], r"mill.csv: received \"only the label column 'fault'\""),
+    ],
+)
+def test_errors_name_the_site_and_the_column(folder: Path, change, message: str) -> None:  # type: ignore[no-untyped-def]
+    change(site(30, 0)).to_csv(folder / "mill.csv", index=False)
+    with pytest.raises(InvalidInput, match=message):
+        Clients.from_folder(folder, label="fault")
+
+
+def test_an_empty_file_is_named(folder: Path) -> None:
+    (folder / "mill.csv").write_bytes(b"")
+    with pytest.raises(InvalidInput, match=r"mill.csv: received 'an empty file'"):
+        Clients.from_folder(folder, label="fault")
+
+
+def test_a_file_that_is_no_table_is_named(folder: Path) -> None:
+    (folder / "dam.parquet").write_bytes(b"not a table")
+    with pytest.raises(InvalidInput, match=r"dam.parquet: received .*allowed: a readable table"):
+        Clients.from_folder(folder, label="fault")
+
+
+def test_a_folder_needs_sites_of_different_names(folder: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"folder: received .*one .csv or .parquet file for each site"):
+        Clients.from_folder(folder / "nowhere", label="fault")
+    site(30, 0).to_csv(folder / "dam.csv", index=False)
+    with pytest.raises(InvalidInput, match="two files are named dam"):
+        Clients.from_folder(folder, label="fault")
