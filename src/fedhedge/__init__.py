@@ -6,8 +6,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedhedge import algorithms, availability, data, evaluation, models, report
+    from fedhedge import algorithms, availability, data, dro, evaluation, models, privacy, report
     from fedhedge.checks import InvalidInput
+    from fedhedge.privacy import Privacy
     from fedhedge.simulation import CheckpointMismatch, Diverged, Run, simulate
 
 __version__ = "0.1.0"
@@ -17,21 +18,25 @@ _HOME = {
     "CheckpointMismatch": "fedhedge.simulation",
     "Diverged": "fedhedge.simulation",
     "InvalidInput": "fedhedge.checks",
+    "Privacy": "fedhedge.privacy",
     "Run": "fedhedge.simulation",
     "simulate": "fedhedge.simulation",
 }
-_ROOMS = ("algorithms", "availability", "data", "evaluation", "models", "report")
+_ROOMS = ("algorithms", "availability", "data", "dro", "evaluation", "models", "privacy", "report")
 
 __all__ = [
     "CheckpointMismatch",
     "Diverged",
     "InvalidInput",
+    "Privacy",
     "Run",
     "algorithms",
     "availability",
     "data",
+    "dro",
     "evaluation",
     "models",
+    "privacy",
     "report",
     "simulate",
 ]

@@ -8,9 +8,12 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -47,6 +50,13 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
         if array.dtype.hasobject:
             raise TypeError(f"array {name!r} holds Python objects, which cannot be stored without pickle")
     np.savez(buffer, allow_pickle=False, **arrays)
+    write_bytes(path, buffer.getvalue())
+
+
+def write_table(path: Path, table: pd.DataFrame) -> None:
+    """Write a table as Parquet, atomically."""
+    buffer = io.BytesIO()
+    table.to_parquet(buffer, index=False)
     write_bytes(path, buffer.getvalue())
 
 

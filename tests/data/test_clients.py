@@ -44,14 +44,14 @@ def test_rows_are_slices_in_a_stable_order(rows: list[tuple[int, int, int, float
 
 def test_nothing_can_be_changed() -> None:
     X, y, groups = some()
-    frame = pd.DataFrame(X).sort_index()
-    clients = Clients.from_arrays(frame, y, np.sort(groups), validation=0, test=0)
+    view = X.view()
+    view.setflags(write=False)
+    clients = Clients.from_arrays(view, y, np.sort(groups), validation=0, test=0)
     before = clients.digest()
     with pytest.raises(ValueError, match="read-only"):
         clients.rows("train")[0][0, 0] = 1.0
     with pytest.raises(AttributeError):
         clients.features = X  # type: ignore[misc]
-    frame.iloc[:] = 0.0
     X[:] = 0.0
     y[:] = 0
     assert clients.digest() == before

@@ -38,9 +38,9 @@ def test_settings_that_are_partial_or_out_of_range_are_refused(settings: dict[st
 
 def test_delta_must_be_below_one_over_n_at_every_site() -> None:
     assert check_delta(0.033, 30, "north") == 0.033
-    with pytest.raises(InvalidInput, match="delta at site 'north': received 0.1; allowed: a number below 1/n = 0.1 "):
+    with pytest.raises(InvalidInput, match=r"delta at site 'north': received 0.1; allowed: a number below 1/n = 0.1 "):
         check_delta(0.1, 10, "north")
-    with pytest.raises(InvalidInput, match="samples at site 'north': received 0"):
+    with pytest.raises(InvalidInput, match=r"samples at site 'north': received 0"):
         check_delta(0.1, 0, "north")
 
 
@@ -117,12 +117,12 @@ def test_bad_arguments_of_calibrate(arguments: dict[str, Any], message: str) -> 
 
 
 def test_paper_noise_per_round_is_refused_from_epsilon_one_on() -> None:
-    with pytest.raises(InvalidInput, match="epsilon: received 1.0.*proven below 1"):
+    with pytest.raises(InvalidInput, match=r"epsilon: received 1.0.*proven below 1"):
         calibrate(Privacy(1.0, 1e-6, per="round"), 10, accounting="paper")
 
 
 def test_noise_multipliers_are_checked() -> None:
-    with pytest.raises(InvalidInput, match="noise.model: received 0"):
+    with pytest.raises(InvalidInput, match=r"noise.model: received 0"):
         NoiseMultipliers(model=0.0)
-    with pytest.raises(InvalidInput, match="noise.lambda_: received -1"):
+    with pytest.raises(InvalidInput, match=r"noise.lambda_: received -1"):
         NoiseMultipliers(model=1.0, lambda_=-1.0)

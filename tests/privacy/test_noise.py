@@ -21,7 +21,7 @@ def test_noise_is_gaussian_of_the_given_deviation() -> None:
 
 def test_releases_clients_and_rounds_share_no_noise() -> None:
     source: NoiseSource = SeededNoise(7)
-    draws = [source.draw(client, round, [1.0, 1.0], [(1000,), (1000,)]) for client in (0, 1) for round in (0, 1)]
+    draws = [source.draw(i, t, [1.0, 1.0], [(1000,), (1000,)]) for i in (0, 1) for t in (0, 1)]
     columns = np.array([release for draw in draws for release in draw])
     correlations = np.corrcoef(columns)[np.triu_indices(len(columns), 1)]
     # Each is N(0, 1/1000); 28 pairs at ALPHA in all, by Bonferroni: 4.1 deviations.
@@ -38,7 +38,7 @@ def test_noise_depends_on_seed_client_and_round_alone() -> None:
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(InvalidInput, match="seed: received -1"):
+    with pytest.raises(InvalidInput, match=r"seed: received -1"):
         SeededNoise(-1)
-    with pytest.raises(InvalidInput, match="sigma: received -1.0"):
+    with pytest.raises(InvalidInput, match=r"sigma: received -1.0"):
         SeededNoise(0).draw(0, 0, [-1.0], [(2,)])

@@ -58,7 +58,7 @@ def test_following_the_advice_reaches_one_and_less_does_not(arguments: dict[str,
     else:
         assert ratio(rounds=found.rounds_needed) >= 1 - margin
         assert ratio(rounds=found.rounds_needed + 1) < 1 + margin
-    if 0 < found.epsilon_needed:
+    if found.epsilon_needed > 0:
         assert ratio(epsilon=found.epsilon_needed) == pytest.approx(1, rel=1e-6)
 
 

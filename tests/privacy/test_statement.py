@@ -55,7 +55,7 @@ def test_releases_made_once_are_composed_in() -> None:
     )
     assert statement.epsilon == pytest.approx(accountant.compose(event).get_epsilon(1e-6), rel=1e-4)
     assert "bounds: Gaussian, l2 sensitivity 3" in str(statement)
-    with pytest.raises(InvalidInput, match="once: .*bounds were estimated"):
+    with pytest.raises(InvalidInput, match=r"once: .*bounds were estimated"):
         paper_run(bounds="estimated")
 
 
@@ -100,9 +100,9 @@ def test_caveats_follow_the_facts() -> None:
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(InvalidInput, match="delta at site 'north': received 0.01"):
+    with pytest.raises(InvalidInput, match=r"delta at site 'north': received 0.01"):
         paper_run(delta=0.01)
-    with pytest.raises(InvalidInput, match="model.sigma: received 0"):
+    with pytest.raises(InvalidInput, match=r"model.sigma: received 0"):
         Release("model", 1.0, 0.0)
-    with pytest.raises(InvalidInput, match="bounds: received 'guess'; allowed: declared, estimated, data"):
+    with pytest.raises(InvalidInput, match=r"bounds: received 'guess'; allowed: declared, estimated, data"):
         paper_run(bounds="guess")

@@ -159,20 +159,16 @@ def over_cohort(work: Callable[..., Client], arguments: tuple[Tree, ...], at_wor
         shapes = jax.eval_shape(work, *jax.tree.map(lambda leaf: leaf[0], arguments))
         return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)  # type: ignore[no-any-return]
 
+    def slot(yes: jax.Array, inputs: tuple[Tree, ...]) -> Client:
+        if not layout.padded:
+            return work(*inputs)
+        done: Client = jax.lax.cond(yes, lambda: work(*inputs), zeros)
+        return done
+
     if layout.side_by_side:
-        done = jax.vmap(work)(*arguments)
-        if not layout.padded:
-            return done
+        return jax.vmap(slot)(at_work, arguments)
 
-        def keep(yes: jax.Array, result: Client) -> Client:
-            return jax.tree.map(lambda new, zero: jnp.where(yes, new, zero), result, zeros())
+    def turn(_: None, item: tuple[jax.Array, tuple[Tree, ...]]) -> tuple[None, Client]:
+        return None, slot(*item)
 
-        return jax.vmap(keep)(at_work, done)
-
-    def slot(_: None, item: tuple[jax.Array, tuple[Tree, ...]]) -> tuple[None, Client]:
-        yes, inputs = item
-        if not layout.padded:
-            return None, work(*inputs)
-        return None, jax.lax.cond(yes, lambda: work(*inputs), zeros)
-
-    return jax.lax.scan(slot, None, (at_work, arguments), unroll=layout.unroll)[1]  # type: ignore[no-any-return]
+    return jax.lax.scan(turn, None, (at_work, arguments), unroll=layout.unroll)[1]

@@ -28,6 +28,19 @@ class RobustLoss(NamedTuple):
     active: Array
 
 
+class LabelPieces(NamedTuple):
+    """Margin violations of each row, not cut at zero: under its own label, and under its worst other label.
+
+    Five arrays of shape [N]; `rival` names the class j in 1 + m_j.x - m_label.x.
+    """
+
+    own: Array
+    own_rival: Array
+    other: Array
+    other_label: Array
+    other_rival: Array
+
+
 def label_margins(coef: Array, X: Array, xp: ModuleType = np) -> tuple[Array, Array]:
     """Margin violation 1 + max_{j != k} m_j.x - m_k.x of each row under every label k, and the rival j.
 
@@ -43,6 +56,20 @@ def label_margins(coef: Array, X: Array, xp: ModuleType = np) -> tuple[Array, Ar
     return 1.0 + xp.take_along_axis(scores, rivals, 1) - scores, rivals
 
 
+def label_pieces(coef: Array, X: Array, y: Array, xp: ModuleType = np) -> LabelPieces:
+    """The largest margin violation of each row under its own label and under the others."""
+    margins, rivals = label_margins(coef, X, xp)
+    is_own = xp.arange(coef.shape[0]) == y[:, None]
+    other = xp.where(is_own, -xp.inf, margins).argmax(1)
+    return LabelPieces(
+        _pick(margins, y, xp),
+        _pick(rivals, y, xp),
+        _pick(margins, other, xp),
+        other,
+        _pick(rivals, other, xp),
+    )
+
+
 def crammer_singer_loss(coef: Array, X: Array, y: Array, xp: ModuleType = np) -> Array:
     """Loss of each row: l(M; x, y) = max(0, 1 + max_{k != y} m_k.x - m_y.x).
 
@@ -52,27 +79,23 @@ def crammer_singer_loss(coef: Array, X: Array, y: Array, xp: ModuleType = np) ->
     return xp.maximum(0.0, _pick(margins, y, xp))
 
 
-def robust_loss(
-    coef: Array, lam: Array, X: Array, y: Array, label_cost: Array, xp: ModuleType = np
-) -> RobustLoss:
+def robust_loss(coef: Array, lam: Array, X: Array, y: Array, label_cost: Array, xp: ModuleType = np) -> RobustLoss:
     """Worst case over labels at multiplier lam: h_i = max(l(M; x_i, y_i), max_{k != y_i} l(M; x_i, k) - kappa lam).
 
     `label_cost` is kappa >= 0, infinite where labels are trusted. Shapes as in `crammer_singer_loss`. At a tie the
     row's own label is preferred. Source: the integrand of the exact Wasserstein-1 dual with transport cost
     ||x - x'|| + kappa 1{y != y'}.
     """
-    margins, rivals = label_margins(coef, X, xp)
-    own = xp.arange(coef.shape[0]) == y[:, None]
+    pieces = label_pieces(coef, X, y, xp)
     trusted = xp.isinf(label_cost)
     # Infinity never meets a multiplication, which would make 0 * inf of it.
     price = xp.where(trusted, xp.inf, xp.where(trusted, 0.0, label_cost) * lam)
-    priced = margins - xp.where(own, 0.0, price)
-    other = xp.where(own, -xp.inf, priced).argmax(1)
-    flipped = _pick(priced, other, xp) > _pick(priced, y, xp)
-    label = xp.where(flipped, other, y)
-    piece = _pick(priced, label, xp)
-    active = piece > 0.0
-    return RobustLoss(xp.maximum(0.0, piece), _pick(rivals, label, xp), label, flipped & active, active)
+    flipped = pieces.other - price > pieces.own
+    value = xp.where(flipped, pieces.other - price, pieces.own)
+    rival = xp.where(flipped, pieces.other_rival, pieces.own_rival)
+    label = xp.where(flipped, pieces.other_label, y)
+    active = value > 0.0
+    return RobustLoss(xp.maximum(0.0, value), rival, label, flipped & active, active)
 
 
 def risk_subgradient(

@@ -12,7 +12,9 @@ import numpy as np
 
 from fedhedge import checks
 
-NORMS = ("l1", "l2", "linf")
+# Each norm on features with the name of its dual.
+DUAL = {"l1": "linf", "l2": "l2", "linf": "l1"}
+NORMS = tuple(DUAL)
 
 Array = Any
 

@@ -13,7 +13,12 @@ import numpy as np
 import piqp
 
 from fedhedge.dro.problem import Floats, Problem
-from fedhedge.dro.working_set import Point, WorkingSet, finite_cost, refreshed
+from fedhedge.dro.working_set import Cuts, Point, WorkingSet, finite_cost
+
+# Curvature grows without limit as a pair of rows collapses; beyond this many times N rho it only costs digits.
+import os
+A=float(os.environ.get('A','1e-9'));B=float(os.environ.get('B','1e-8'))
+_STIFFEST = 1e6
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,7 @@ def solve_reduced(problem: Problem, center: Floats, rho: float, working_set: Wor
     """Minimise r lam + (mean of the kept pieces' maxima) + rho/2 ||M - C||^2 subject to the kept cuts (rho > 0)."""
     base, extra, cuts = working_set.base, working_set.extra, working_set.cuts
     rows, classes = len(problem.y), problem.classes
+    cuts = cuts._replace(curvature=np.minimum(cuts.curvature, _STIFFEST * rows * rho))
     cost = finite_cost(problem)
     base_signs, base_constant, base_flip = base.signs(classes), base.constants(), base.flips(problem.y)
     fixed = base_signs.T @ problem.X
@@ -69,7 +75,11 @@ def solve_reduced(problem: Problem, center: Floats, rho: float, working_set: Wor
     vectors = np.concatenate([problem.X[extra.row], cuts.direction])
     constants = np.concatenate([extra.constants() - base_constant[extra.row], np.zeros(len(cuts.first))])
     charges = np.concatenate([cost * (extra.flips(problem.y) - base_flip[extra.row]), np.ones(len(cuts.first))])
-    budget = max(0.0, rows * problem.radius - cost * float(base_flip.sum()))
+    budget = rows * problem.radius - cost * float(base_flip.sum())
+    # Rounding must not leave less than the cheapest pieces need.
+    cheapest = np.zeros(rows)
+    np.minimum.at(cheapest, extra.row, charges[: len(extra.row)])
+    budget = max(budget, float(cheapest.sum()))
 
     metric = _Metric(rows * rho, signs, vectors, np.concatenate([np.zeros(len(extra.row)), cuts.curvature]))
     target = rows * rho * center - fixed
@@ -80,16 +90,40 @@ def solve_reduced(problem: Problem, center: Floats, rho: float, working_set: Wor
     count = len(extra.row)
     total = np.bincount(extra.row, weights[:count], minlength=rows)
     weights[:count] /= np.maximum(total, 1.0)[extra.row]
-    spent = float((charges[:count] * weights[:count]).sum())
-    if weights[count:].sum() > budget - spent:
-        weights[count:] *= max(0.0, budget - spent) / weights[count:].sum()
+    spent = charges[:count] * weights[:count]
+    if spent.sum() > budget:
+        raising = spent > 0.0
+        weights[:count][raising] *= max(0.0, budget - spent[~raising].sum()) / spent[raising].sum()
+        spent = charges[:count] * weights[:count]
+    room = max(0.0, budget - float(spent.sum()))
+    if weights[count:].sum() > room:
+        weights[count:] *= room / weights[count:].sum()
 
     weighted = signs * weights[:, None]
     coef = metric.solve(target - weighted.T @ vectors)
-    followed = np.concatenate([vectors[:count], refreshed(cuts, coef, problem.norm).direction])
-    pull = (fixed + weighted.T @ followed) / rows
+    pull = fixed + weighted[:count].T @ vectors[:count] + _cut_pull(cuts, weights[count:], coef)
     constant = (float(base_constant.sum()) + float((constants * weights).sum())) / rows
-    return ReducedSolution(Point(coef, lam, weights[:count], weights[count:]), pull, constant)
+    return ReducedSolution(Point(coef, lam, weights[:count], weights[count:]), pull / rows, constant)
+
+
+def _cut_pull(cuts: Cuts, weights: Floats, coef: Floats) -> Floats:
+    """Sum over pairs of (e_j - e_k) v^T, with v the force of the pair's cuts and curvature and ||v|| <= their weight."""
+    signs = cuts.signs(len(coef))
+    force = weights[:, None] * cuts.direction
+    curved = np.flatnonzero(cuts.curvature > 0.0)
+    if len(curved):
+        direction = cuts.direction[curved]
+        difference = coef[cuts.first[curved]] - coef[cuts.second[curved]]
+        across = difference - (difference * direction).sum(1, keepdims=True) * direction
+        force[curved] += cuts.curvature[curved, None] * across
+        pair = np.unique(cuts.first * len(coef) + cuts.second, return_inverse=True)[1]
+        together = np.zeros((int(pair.max()) + 1, force.shape[1]))
+        np.add.at(together, pair, force)
+        size = np.sqrt((together * together).sum(1))
+        allowed = np.bincount(pair, weights)
+        force *= np.where(size > allowed, allowed / np.where(size > 0.0, size, 1.0), 1.0)[pair, None]
+    result: Floats = signs.T @ force
+    return result
 
 
 def _maximise(
@@ -114,8 +148,9 @@ def _maximise(
     upper[len(group) :] = np.inf
     solver = piqp.DenseSolver()
     settings = solver.settings
-    settings.eps_abs, settings.eps_rel = 1e-9, 1e-12
-    settings.eps_duality_gap_abs, settings.eps_duality_gap_rel = 1e-8, 1e-12
+    settings.eps_abs, settings.eps_rel = A, 0
+    settings.eps_duality_gap_abs, settings.eps_duality_gap_rel = B,0
+    settings.max_iter=50
     limits = np.append(budget, np.ones(len(shared)))
     solver.setup(np.asfortranarray(gram), -linear, None, None, constraints, None, limits, np.zeros(size), upper)
     # Whatever the solver says of its own success, the caller certifies the result by itself.

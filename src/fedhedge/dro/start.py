@@ -35,9 +35,7 @@ def smoothed_start(problem: Problem, center: Floats, rho: float) -> Start:
     lam = max(1.0, float(phi(center, problem.norm)))
     bounds = [(None, None)] * center.size + [(0.0, None)]
     options = {"maxiter": _ITERATIONS, "ftol": 1e-7, "gtol": 1e-4}
-    result = minimize(
-        smoothed, np.append(center, lam), jac=True, method="L-BFGS-B", bounds=bounds, options=options
-    )
+    result = minimize(smoothed, np.append(center, lam), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return Start(*smoothed.working_set(result.x))
 
 
@@ -82,10 +80,9 @@ class _Smoothed:
         heavy[every, base] = False
         row, piece = np.nonzero(heavy)
         _, share, direction = self._slope(coef, lam)
-        cuts = self._cuts(np.flatnonzero(share[1:] > _THRESHOLD), coef, direction)
-        return coef, WorkingSet(
-            Pieces(every, rival[base], label[base]), Pieces(row, rival[piece], label[piece]), cuts
-        )
+        binding = share[1:] > (_THRESHOLD if problem.radius > 0.0 else 1.0)
+        cuts = self._cuts(np.flatnonzero(binding), coef, direction)
+        return coef, WorkingSet(Pieces(every, rival[base], label[base]), Pieces(row, rival[piece], label[piece]), cuts)
 
     def _unpack(self, vector: Floats) -> tuple[Floats, float]:
         return vector[:-1].reshape(self.center.shape), float(vector[-1])
@@ -110,9 +107,7 @@ class _Smoothed:
             steepest = steepest_direction(norm, coef[self.first[pair]] - coef[self.second[pair]])
             around = [steepest]
             if norm == "l1":
-                around = [
-                    np.sign(soft[pair]) * unit for unit in np.eye(len(steepest))[np.abs(soft[pair]) > _THRESHOLD]
-                ]
+                around = [np.sign(soft[pair]) * unit for unit in np.eye(len(steepest))[np.abs(soft[pair]) > _THRESHOLD]]
             elif norm == "linf":
                 around += [
                     np.where(unit, -steepest, steepest)
@@ -122,9 +117,7 @@ class _Smoothed:
             second += [self.second[pair]] * len(around)
             directions += around
         stacked = np.array(directions).reshape(-1, coef.shape[1])
-        return Cuts(
-            np.array(first, dtype=np.intp), np.array(second, dtype=np.intp), stacked, np.zeros(len(stacked))
-        )
+        return Cuts(np.array(first, dtype=np.intp), np.array(second, dtype=np.intp), stacked, np.zeros(len(stacked)))
 
 
 def _softmax(values: Floats, temperature: float) -> tuple[Floats, Floats]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedhedge.dro.loss import label_margins
+from fedhedge.dro.loss import LabelPieces, label_pieces
 from fedhedge.dro.norms import dual_norm, steepest_direction
 from fedhedge.dro.problem import Floats, Ints, Problem
 
@@ -22,6 +22,8 @@ _NEAR = 1e-6
 _WEIGHT = 1e-7
 # A piece or a cut is missing when it exceeds the model by more than this.
 _VIOLATION = 1e-9
+# Euclidean cuts of one pair at a larger cosine than this are one cut.
+_SAME_DIRECTION = 0.99
 
 
 class Pieces(NamedTuple):
@@ -34,7 +36,8 @@ class Pieces(NamedTuple):
     def signs(self, classes: int) -> Floats:
         """e_rival - e_label, shape [m, K]."""
         identity = np.eye(classes)
-        return identity[self.rival] - identity[self.label]
+        signs: Floats = identity[self.rival] - identity[self.label]
+        return signs
 
     def constants(self) -> Floats:
         """1 for a margin piece, 0 for the zero piece."""
@@ -56,7 +59,8 @@ class Cuts(NamedTuple):
     def signs(self, classes: int) -> Floats:
         """e_first - e_second, shape [q, K]."""
         identity = np.eye(classes)
-        return identity[self.first] - identity[self.second]
+        signs: Floats = identity[self.first] - identity[self.second]
+        return signs
 
 
 @dataclass(frozen=True)
@@ -79,56 +83,26 @@ class Point:
 
 
 class Evaluation(NamedTuple):
-    """The true problem at a point: worst own-label and flipped pieces of each row, and norms of all pair differences.
+    """The true problem at a model: worst pieces of every row, and all pair differences with their dual norms."""
 
-    `flipped` is -inf where labels are trusted, and is not yet priced.
-    """
-
-    own: Floats
-    own_rival: Ints
-    flipped: Floats
-    flipped_label: Ints
-    flipped_rival: Ints
-    pairs: tuple[Ints, Ints]
+    pieces: LabelPieces
+    first: Ints
+    second: Ints
     differences: Floats
     norms: Floats
-
-    @property
-    def slope(self) -> float:
-        """phi(M)."""
-        return float(self.norms.max())
 
 
 def evaluate(coef: Floats, problem: Problem) -> Evaluation:
     """Worst pieces of every row and norm of every pair at a model."""
-    margins, rivals = label_margins(coef, problem.X)
-    every = np.arange(len(problem.y))
-    own, own_rival = margins[every, problem.y], rivals[every, problem.y]
-    margins[every, problem.y] = -math.inf
-    label = margins.argmax(1)
-    flipped = margins[every, label]
-    if math.isinf(problem.label_cost):
-        flipped = np.full(len(every), -math.inf)
     first, second = np.triu_indices(problem.classes, 1)
     differences = coef[first] - coef[second]
     norms = dual_norm(problem.norm, differences)
-    return Evaluation(own, own_rival, flipped, label, rivals[every, label], (first, second), differences, norms)
+    return Evaluation(label_pieces(coef, problem.X, problem.y), first, second, differences, norms)
 
 
 def finite_cost(problem: Problem) -> float:
     """kappa, or zero where labels are trusted and no piece is priced."""
     return problem.label_cost if math.isfinite(problem.label_cost) else 0.0
-
-
-def refreshed(cuts: Cuts, coef: Floats, norm: str) -> Cuts:
-    """Cuts whose directions follow the model; only the Euclidean norm has a direction that moves with it."""
-    if norm != "l2":
-        return cuts
-    differences = coef[cuts.first] - coef[cuts.second]
-    direction = steepest_direction(norm, differences)
-    zero = ~direction.any(1)
-    direction[zero] = cuts.direction[zero]
-    return cuts._replace(direction=direction)
 
 
 def next_set(problem: Problem, current: WorkingSet, point: Point, truth: Evaluation, grow: bool) -> WorkingSet:
@@ -154,12 +128,13 @@ def _next_pieces(
     groups = [tuple(column[kept] for column in pieces)]
     if grow:
         floor = np.maximum(highest, 0.0) + _VIOLATION
-        own = np.flatnonzero(truth.own > floor)
-        flip = np.flatnonzero(truth.flipped - price > floor)
+        worst = truth.pieces
+        own = np.flatnonzero(worst.own > floor)
+        flip = np.flatnonzero((worst.other - price > floor) & math.isfinite(problem.label_cost))
         zero = np.flatnonzero(highest < -_VIOLATION)
         groups += [
-            (own, truth.own_rival[own], problem.y[own]),
-            (flip, truth.flipped_rival[flip], truth.flipped_label[flip]),
+            (own, worst.own_rival[own], problem.y[own]),
+            (flip, worst.other_rival[flip], worst.other_label[flip]),
             (zero, zero * 0, zero * 0),
         ]
     pieces = Pieces(*(np.concatenate(columns) for columns in zip(*groups, strict=True)))
@@ -172,23 +147,22 @@ def _next_pieces(
 
 
 def _next_cuts(problem: Problem, cuts: Cuts, point: Point, truth: Evaluation, grow: bool) -> Cuts:
-    differences = point.coef[cuts.first] - point.coef[cuts.second]
-    near = (cuts.direction * differences).sum(1) > point.lam - _NEAR
-    kept = (point.cut_weight > _WEIGHT) | near
-    curvature = np.zeros(len(kept))
-    if problem.norm == "l2":
-        length = np.maximum(dual_norm("l2", differences), 1e-12)
-        curvature = point.cut_weight / length
-    cuts = Cuts(*(column[kept] for column in refreshed(cuts, point.coef, problem.norm)[:3]), curvature[kept])
+    reach = (cuts.direction * (point.coef[cuts.first] - point.coef[cuts.second])).sum(1)
+    kept = (point.cut_weight > _WEIGHT) | (reach > point.lam - _NEAR)
     # At radius 0 the multiplier costs nothing, and phi does not bind.
-    if not grow or problem.radius == 0.0:
-        return cuts
-    missing = truth.norms > point.lam + _VIOLATION
-    first, second = truth.pairs
+    missing = (truth.norms > point.lam + _VIOLATION) & (grow and problem.radius > 0.0)
+    first, second = truth.first, truth.second
+    curvature = np.zeros(len(first))
     if problem.norm == "l2":
-        # One cut a pair is enough: its direction follows the model.
-        missing &= ~np.isin(first * problem.classes + second, cuts.first * problem.classes + cuts.second)
+        pair = np.searchsorted(first * problem.classes + second, cuts.first * problem.classes + cuts.second)
+        weight = np.bincount(pair, point.cut_weight, minlength=len(first))
+        # The direction follows the model, and one cut a pair is enough, until the pair is about to collapse to zero,
+        # where the norm has a kink and several directions share the weight.
+        missing = (weight > _WEIGHT) & (truth.norms > 0.0) | missing
+        cosine = reach / np.maximum(truth.norms[pair], 1e-300)
+        kept &= ~missing[pair] | (cosine < _SAME_DIRECTION)
+        curvature = weight / np.maximum(truth.norms, 1e-300)
     new = np.flatnonzero(missing)
-    direction = steepest_direction(problem.norm, truth.differences[new])
-    added = Cuts(first[new], second[new], direction, np.zeros(len(new)))
-    return Cuts(*(np.concatenate(both) for both in zip(cuts, added, strict=True)))
+    added = (first[new], second[new], steepest_direction(problem.norm, truth.differences[new]), curvature[new])
+    old = (cuts.first[kept], cuts.second[kept], cuts.direction[kept], np.zeros(int(kept.sum())))
+    return Cuts(*(np.concatenate(both) for both in zip(old, added, strict=True)))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedhedge import checks
-from fedhedge.dro.loss import label_margins
+from fedhedge.dro.loss import LabelPieces, label_pieces
 from fedhedge.dro.norms import pair_norms, phi, steepest_direction
 from fedhedge.dro.problem import Floats, Ints, Problem, matrix
 
@@ -57,15 +57,17 @@ def worst_case_risk(coef: Any, X: Any, y: Any, radius: float, label_cost: float,
 
 def evaluate(coef: Floats, problem: Problem) -> WorstCase:
     """`worst_case_risk` for arguments that are checked already."""
-    flips = _flips(coef, problem)
-    lam = float(phi(coef, problem.norm))
-    price = 0.0
+    return dual_value(label_pieces(coef, problem.X, problem.y), float(phi(coef, problem.norm)), problem)
+
+
+def dual_value(pieces: LabelPieces, slope: float, problem: Problem) -> WorstCase:
+    """Minimum of the dual over lam >= slope, given the pieces of every row."""
+    lam = slope
+    losses = np.maximum(0.0, pieces.own)
     if math.isfinite(problem.label_cost):
-        lam = max(lam, _balanced_multiplier(flips.gain, problem))
-        price = problem.label_cost * lam
-        losses = np.maximum(flips.nominal, flips.other - price)
-    else:
-        losses = flips.nominal
+        other = np.maximum(0.0, pieces.other)
+        lam = max(lam, _balanced_multiplier(other - losses, problem))
+        losses = np.maximum(losses, other - problem.label_cost * lam)
     return WorstCase(problem.radius * lam + float(losses.mean()), lam)
 
 
@@ -103,14 +105,9 @@ def worst_case_distribution(
 
 
 def _flips(coef: Floats, problem: Problem) -> _Flips:
-    margins, _ = label_margins(coef, problem.X)
-    losses = np.maximum(0.0, margins)
-    every = np.arange(len(problem.y))
-    nominal = losses[every, problem.y]
-    losses[every, problem.y] = -math.inf
-    label = losses.argmax(1)
-    other = losses[every, label]
-    return _Flips(nominal, other, label, other - nominal)
+    pieces = label_pieces(coef, problem.X, problem.y)
+    nominal, other = np.maximum(0.0, pieces.own), np.maximum(0.0, pieces.other)
+    return _Flips(nominal, other, pieces.other_label, other - nominal)
 
 
 def _balanced_multiplier(gain: Floats, problem: Problem) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def read(path: Path, settings: dict[str, Any] | None = None) -> tuple[dict[str, 
         meta = json.loads(arrays.pop("meta").tobytes())
         if meta["format"] != FORMAT:
             raise ValueError(f"format {meta['format']}")
-    except (KeyError, ValueError, OSError, EOFError) as error:
+    except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         if isinstance(error, FileNotFoundError):
             raise
         raise CheckpointMismatch(f"{path}: not a file that this version can read ({error})") from error

@@ -16,14 +16,15 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from fedhedge import checks, streams
+from fedhedge import checks, files, streams
 from fedhedge.algorithms.base import Algorithm, Layout, Start, Tree
 from fedhedge.models import Model
 from fedhedge.simulation import checkpoint
 from fedhedge.simulation.batches import Pool
 from fedhedge.simulation.evaluate import Evaluator, mean_loss
 from fedhedge.simulation.guard import Diverged
-from fedhedge.simulation.history import OVER_ALL, History
+from fedhedge.simulation.history import OVER_ALL, History, from_arrays, to_arrays
+from fedhedge.simulation.options import Options
 from fedhedge.simulation.rounds import (
     Keys,
     Plan,
@@ -42,8 +43,11 @@ if TYPE_CHECKING:
     from fedhedge.data import Clients
 
 LONGEST_CHUNK = 1000
+HOST_CHUNK = 10
+CHECKPOINT_SECONDS = 1.0
 INDEX_BUDGET = 32 * 2**20
 CHECKPOINT_NAME = "checkpoint.npz"
+HISTORY_NAME = "history.parquet"
 
 
 def simulate(
@@ -71,16 +75,14 @@ def simulate(
     CVaR; None takes all of a client's rows. evaluate_every: rounds between evaluations (round 0 and the last one
     are always evaluated) on the splits `evaluate_on`. weighting: "uniform" (agnostic) or "rows" (by training rows).
     on_nonfinite: "stop" raises Diverged, "skip" leaves the upload out. checkpoint: a folder; `resume` continues
-    what is there. loop: "compiled" (rounds in one programme), "host" (one programme a round), or "auto".
-    progress: a bar on standard error; None shows it on a terminal only.
+    what is there, and the history is written beside it as it goes. loop: "compiled" (rounds in one programme),
+    "host" (one programme a round), or "auto". progress: a bar on standard error; None shows it on a terminal only.
 
     The same arguments give the same result bit for bit, whether or not the run was interrupted.
     Raises InvalidInput for arguments that cannot be used, Diverged, and CheckpointMismatch.
     """
-    simulation = Simulation(
-        algorithm, model, clients, law, rounds, local_steps, batch_size, seed, evaluate_every, evaluate_on, weighting,
-        on_nonfinite, loop,
-    )  # fmt: skip
+    options = Options(rounds, local_steps, batch_size, seed, evaluate_every, evaluate_on, weighting, on_nonfinite, loop)
+    simulation = Simulation(algorithm, model, clients, law, options)
     folder = None if checkpoint is None else Path(checkpoint)
     return simulation.run(folder, checks.boolean("resume", resume), progress)
 
@@ -88,40 +90,18 @@ def simulate(
 class Simulation:
     """A run in progress: checked settings, device arrays, and the state between two chunks of rounds."""
 
-    def __init__(
-        self,
-        algorithm: Algorithm,
-        model: Model,
-        clients: Clients,
-        law: Law,
-        rounds: int,
-        local_steps: int | Sequence[int],
-        batch_size: int | None,
-        seed: int,
-        evaluate_every: int,
-        evaluate_on: Sequence[str],
-        weighting: str,
-        on_nonfinite: str,
-        loop: str,
-    ) -> None:
-        self.algorithm, self.clients = algorithm, clients
+    def __init__(self, algorithm: Algorithm, model: Model, clients: Clients, law: Law, options: Options) -> None:
+        self.algorithm, self.clients, self.options = algorithm, clients, options
         self.law = law.bind(len(clients))
-        self.rounds = checks.integer("rounds", rounds, low=1)
-        self.seed = streams.check_seed(seed)
-        self.evaluate_every = checks.integer("evaluate_every", evaluate_every, low=1)
-        self.weighting = checks.one_of("weighting", weighting, ("uniform", "rows"))
-        self.steps = _local_steps(local_steps, len(clients))
-        if batch_size is not None:
-            checks.integer("batch_size", batch_size, low=1)
-        checks.one_of("on_nonfinite", on_nonfinite, ("stop", "skip"))
-        checks.one_of("loop", loop, ("auto", "compiled", "host"))
+        self.steps = options.steps(len(clients))
+        seed, batch_size = options.seed, options.batch_size
 
         features, labels = clients.rows("train")
         self.feature_shape = features.shape[1:]
         self.model = model.build(self.feature_shape, len(clients.classes or ()))
-        self.evaluators = [Evaluator(self.model, clients, split) for split in _splits(evaluate_on, clients)]
+        self.evaluators = [Evaluator(self.model, clients, split) for split in self._splits()]
         self.row_counts = clients.counts("train")
-        self.mass = self.row_counts if self.weighting == "rows" else np.ones(len(clients))
+        self.mass = self.row_counts if options.weighting == "rows" else np.ones(len(clients))
         self.pool = Pool(
             jnp.asarray(features),
             jnp.asarray(labels),
@@ -130,7 +110,7 @@ class Simulation:
         )
         on_cpu = jax.default_backend() == "cpu"
         slow_in_loops = on_cpu and self.model.convolutional
-        self.host_loop = slow_in_loops if loop == "auto" else loop == "host"
+        self.host_loop = slow_in_loops if options.loop == "auto" else options.loop == "host"
         smallest, widest = int(self.row_counts.min()), int(self.row_counts.max())
         fixed = self.law.smallest() == self.law.largest()
         self.plan = Plan(
@@ -141,7 +121,7 @@ class Simulation:
             ragged=smallest < widest if batch_size is None else smallest < batch_size,
             uniform_steps=bool((self.steps == self.steps[0]).all()),
             may_be_empty=self.law.smallest() == 0,
-            skip_nonfinite=on_nonfinite == "skip",
+            skip_nonfinite=options.on_nonfinite == "skip",
             layout=Layout(side_by_side=not on_cpu, unroll=slow_in_loops, padded=not fixed),
         )
         self.keys = Keys(streams.key(seed, Purpose.BATCHES), streams.key(seed, Purpose.NOISE))
@@ -150,19 +130,11 @@ class Simulation:
             "model": model.settings(),
             "availability": self.law.settings(),
             "data": clients.description | {"digest": clients.digest(), "clients": len(clients)},
-            "rounds": rounds,
-            "local_steps": local_steps if isinstance(local_steps, int) else self.steps.tolist(),
-            "batch_size": batch_size,
-            "seed": seed,
-            "evaluate_every": evaluate_every,
-            "evaluate_on": [evaluator.split for evaluator in self.evaluators],
-            "weighting": weighting,
-            "on_nonfinite": on_nonfinite,
-        }
+        } | options.settings()
         self._begin()
 
     def _begin(self) -> None:
-        params = self.model.init(streams.key(self.seed, Purpose.INIT))
+        params = self.model.init(streams.key(self.options.seed, Purpose.INIT))
         self.start = Start(
             params, len(self.clients), functools.cache(lambda: mean_loss(self.model, params, self.clients))
         )
@@ -183,6 +155,10 @@ class Simulation:
         self.done = 0
         self.skipped = 0
 
+    def _splits(self) -> list[str]:
+        """The splits to evaluate on, without those that hold no row."""
+        return [split for split in self.options.evaluate_on if self.clients.counts(split).sum() > 0]
+
     def _shapes(self, server: Tree, states: Tree) -> tuple[Tree, tuple[str, ...]]:
         """Shapes of one client's upload, and names of what the local steps observe."""
         up, seen = jax.eval_shape(
@@ -192,23 +168,24 @@ class Simulation:
 
     def run(self, folder: Path | None, resume: bool, progress: bool | None) -> Run:
         """Run what is left of the rounds; with a folder, checkpoint there as it goes."""
-        for text in self.algorithm.warnings(self.model, self.start, self.rounds, self.plan.steps):
+        for text in self.algorithm.warnings(self.model, self.start, self.options.rounds, self.plan.steps):
             warnings.warn(f"{self.algorithm.name}: {text}", stacklevel=3)
         path = None if folder is None else folder / CHECKPOINT_NAME
         if path is not None and resume and path.exists():
             self._restore(path)
-        bar = _bar(self.rounds, self.done, self.algorithm.name, progress)
+        bar = _bar(self.options.rounds, self.done, self.algorithm.name, progress)
         saved = time.monotonic()
         chunk = self._chunk_length()
+        total, every = self.options.rounds, self.options.evaluate_every
         if self.done == 0:
             self._evaluate()
-        while self.done < self.rounds:
-            stop = min(self.done + chunk, self.rounds, self.evaluate_every * (self.done // self.evaluate_every + 1))
+        while self.done < total:
+            stop = min(self.done + chunk, total, every * (self.done // every + 1))
             self._advance(stop, chunk)
-            if stop % self.evaluate_every == 0 or stop == self.rounds:
+            if stop % every == 0 or stop == total:
                 self._evaluate()
             bar.update(stop - bar.n)
-            if path is not None and (stop == self.rounds or time.monotonic() - saved > 1.0):
+            if path is not None and (stop == total or time.monotonic() - saved > CHECKPOINT_SECONDS):
                 self._save(path)
                 saved = time.monotonic()
         bar.close()
@@ -217,10 +194,11 @@ class Simulation:
     def _chunk_length(self) -> int:
         rows = self.plan.widest if self.plan.batch_size is None else self.plan.batch_size
         bytes_per_round = 4 * self.law.largest() * self.plan.steps * rows
-        return max(1, min(self.evaluate_every, self.rounds, LONGEST_CHUNK, INDEX_BUDGET // bytes_per_round))
+        longest = HOST_CHUNK if self.host_loop else LONGEST_CHUNK
+        return max(1, min(self.options.evaluate_every, self.options.rounds, longest, INDEX_BUDGET // bytes_per_round))
 
     def _advance(self, stop: int, chunk: int) -> None:
-        present = self.law.schedule(self.seed, self.done, stop)
+        present = self.law.schedule(self.options.seed, self.done, stop)
         capacity = stop - self.done if self.host_loop else chunk
         width = None if self.plan.layout.padded else self.law.largest()
         schedule = compact(present, self.done, capacity, width, self.mass, self.steps)
@@ -244,7 +222,7 @@ class Simulation:
     def _evaluate(self) -> None:
         params = self.algorithm.parameters(self.algorithm.iterate(self.state.server))
         self._measure(params, "")
-        if self.done == self.rounds:
+        if self.done == self.options.rounds:
             self._measure(self.algorithm.parameters(self.state.average), "average_")
         steps = float(self.tally.steps)
         for name in self.observed if steps else ():
@@ -263,18 +241,17 @@ class Simulation:
 
     def _save(self, path: Path) -> None:
         arrays = checkpoint.flatten(self.state, "state") | checkpoint.flatten(self.tally, "tally")
-        arrays |= {f"history/{name}": array for name, array in self.history.arrays().items()}
+        arrays |= to_arrays(self.history.frame())
         arrays["took_part"] = self._participation()
         arrays["done"] = np.asarray([self.done, self.skipped])
         checkpoint.write(path, self.settings, arrays)
+        files.write_table(path.with_name(HISTORY_NAME), self.history.frame())
 
     def _restore(self, path: Path) -> None:
         _, arrays = checkpoint.read(path, self.settings)
         self.state = checkpoint.restore(self.state, arrays, "state")
         self.tally = checkpoint.restore(self.tally, arrays, "tally")
-        self.history = History.restore(
-            {n: arrays[f"history/{n}"] for n in ("round", "client", "split", "metric", "value")}
-        )
+        self.history = History(from_arrays(arrays))
         self.took_part = [arrays["took_part"]]
         self.done, self.skipped = (int(value) for value in arrays["done"])
 
@@ -285,8 +262,8 @@ class Simulation:
     def _result(self) -> Run:
         who = self._participation()
         counts = {
-            "rounds": self.rounds,
-            "empty_rounds": self.rounds - len(np.unique(who[0])),
+            "rounds": self.options.rounds,
+            "empty_rounds": self.options.rounds - len(np.unique(who[0])),
             "uploads": who.shape[1],
             "skipped_uploads": self.skipped,
         }
@@ -304,23 +281,6 @@ class Simulation:
             inclusion_probabilities=self.law.inclusion_probabilities(),
             weights=self.law.weights(),
         )
-
-
-def _local_steps(value: int | Sequence[int], clients: int) -> np.ndarray:
-    if isinstance(value, (int, np.integer)):
-        return np.full(clients, checks.integer("local_steps", value, low=1), np.int32)
-    steps = checks.integers("local_steps", value, low=1)
-    if len(steps) != clients:
-        raise checks.InvalidInput("local_steps", steps, f"one number, or {clients} numbers, one for each client")
-    return np.asarray(steps, np.int32)
-
-
-def _splits(wanted: Sequence[str], clients: Clients) -> list[str]:
-    """The splits to evaluate on, without those that hold no row."""
-    if isinstance(wanted, str):
-        raise checks.InvalidInput("evaluate_on", wanted, "a list of splits")
-    named = [checks.one_of("evaluate_on", split, ("train", "validation", "test")) for split in wanted]
-    return [split for split in named if clients.counts(split).sum() > 0]
 
 
 def _size(tree: Tree) -> int:

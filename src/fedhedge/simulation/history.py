@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
@@ -12,8 +14,8 @@ COLUMNS = ("round", "client", "split", "metric", "value")
 class History:
     """Rows (round, client, split, metric, value) in the order they were made; client -1 stands for "over all"."""
 
-    def __init__(self) -> None:
-        self._parts: list[pd.DataFrame] = []
+    def __init__(self, frame: pd.DataFrame | None = None) -> None:
+        self._parts: list[pd.DataFrame] = [] if frame is None else [frame]
 
     def add(self, round: int, client: np.ndarray | int, split: str, metric: str, value: np.ndarray | float) -> None:
         """Append one value per client, or one value over all."""
@@ -34,15 +36,13 @@ class History:
         self._parts = [pd.concat(self._parts, ignore_index=True)]
         return self._parts[0]
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The same rows as plain arrays, for a checkpoint."""
-        frame = self.frame()
-        text = {name: frame[name].to_numpy(dtype=str) for name in ("split", "metric")}
-        return {name: frame[name].to_numpy() for name in ("round", "client", "value")} | text
 
-    @classmethod
-    def restore(cls, arrays: dict[str, np.ndarray]) -> History:
-        """The history whose `arrays()` these are."""
-        history = cls()
-        history._parts.append(pd.DataFrame({name: arrays[name] for name in COLUMNS}))
-        return history
+def to_arrays(frame: pd.DataFrame) -> dict[str, np.ndarray]:
+    """A table of these columns as plain arrays, for a file without pickle."""
+    text = ("split", "metric")
+    return {f"history/{name}": frame[name].to_numpy(dtype=str if name in text else None) for name in COLUMNS}
+
+
+def from_arrays(arrays: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    """The table whose `to_arrays` these are."""
+    return pd.DataFrame({name: arrays[f"history/{name}"] for name in COLUMNS})

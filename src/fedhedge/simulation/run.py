@@ -16,7 +16,7 @@ from fedhedge.algorithms.base import Tree
 from fedhedge.models import ARCHITECTURES
 from fedhedge.models.base import Functional
 from fedhedge.simulation import checkpoint
-from fedhedge.simulation.history import COLUMNS, OVER_ALL, History
+from fedhedge.simulation.history import OVER_ALL, from_arrays, to_arrays
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +72,6 @@ class Run:
 
     def save(self, path: str | Path) -> None:
         """Write the run to one file, atomically and without pickle; `Run.load` reads it."""
-        history = {f"history/{name}": array for name, array in _columns(self.history).items()}
         extra = {
             "participation/round": self.participation["round"].to_numpy(),
             "participation/client": self.participation["client"].to_numpy(),
@@ -87,7 +86,7 @@ class Run:
             "classes": list(self.classes),
             "feature_shape": list(self.feature_shape),
         }
-        checkpoint.write(Path(path), about, models | history | extra)
+        checkpoint.write(Path(path), about, models | to_arrays(self.history) | extra)
 
     @classmethod
     def load(cls, path: str | Path, model: Functional | None = None) -> Run:
@@ -111,7 +110,7 @@ class Run:
             model,
             checkpoint.restore(like, arrays, "params"),
             checkpoint.restore(like, arrays, "average"),
-            History.restore({name: arrays[f"history/{name}"] for name in COLUMNS}).frame(),
+            from_arrays(arrays),
             pd.DataFrame({name: arrays[f"participation/{name}"] for name in ("round", "client")}),
             about["settings"],
             about["costs"],
@@ -124,7 +123,3 @@ class Run:
 
     def _shape(self) -> str:
         return ", ".join(str(extent) for extent in self.feature_shape)
-
-
-def _columns(history: pd.DataFrame) -> dict[str, np.ndarray]:
-    return {name: history[name].to_numpy(dtype=str if name in ("split", "metric") else None) for name in COLUMNS}

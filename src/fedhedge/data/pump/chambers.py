@@ -1,6 +1,7 @@
 """The three pump chambers with their check valves and a leak: one implicit step.
 
-Pressures are absolute, in Pa, or stand as y (see `fluid`); volumes in m3, flows in m3/s. Arrays are [3, N]: cylinder, run.
+Pressures are absolute, in Pa, or stand as y (see `fluid`); volumes in m3, flows in m3/s. Arrays are [3, N]: cylinder,
+run.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _LOWEST = (10.0 / ATMOSPHERE) ** (1 / 7)
 _HIGHEST = (1e8 / ATMOSPHERE) ** (1 / 7)
 # A step below this fraction of y, 1e-5 of log p, ends the search.
 _TOLERANCE = 1e-5 / 7
+# From this iteration on every other one bisects.
+_PATIENCE = 8
 
 
 class Orifices(NamedTuple):
@@ -53,6 +56,14 @@ class Exchange(NamedTuple):
     pressure: jax.Array
     inflow: jax.Array
     outflow: jax.Array
+    iterations: jax.Array
+
+
+class _Search(NamedTuple):
+    y: jax.Array
+    low: jax.Array
+    high: jax.Array
+    active: jax.Array
     iterations: jax.Array
 
 
@@ -102,8 +113,9 @@ def advance(
 
     q falls with y and 1 / g rises, so there is one root. Its regime (inlet open, both closed, outlet open) follows
     from the signs at the two cracking pressures, where no valve flows. Inside a regime the residual is smooth but for
-    one kink: Newton's method in log y, with bisection whenever it leaves the bracket. `Exchange.iterations` is `limit`
-    when the method has not converged; the caller has to look.
+    one kink, where a valve is fully open: Newton's method in log y, with bisection whenever it leaves the bracket or
+    takes long, as when it cycles between the two sides of the kink. `Exchange.iterations` is `limit` when the method
+    has not converged; the caller has to look.
     """
     contents = chambers.contents
     first = jnp.arange(3)[:, None] == 0
@@ -137,31 +149,30 @@ def advance(
         fall = volume * density**2 * (5.0 * air + 7.0 * oil) + 7.0 * step * slope * pressure
         return y + y * excess / fall
 
-    def unfinished(state: tuple[jax.Array, ...]) -> jax.Array:
-        return jnp.any(state[3]) & (state[4] < limit)
+    def unfinished(search: _Search) -> jax.Array:
+        return jnp.any(search.active) & (search.iterations < limit)
 
-    def refine(y: jax.Array, low: jax.Array, high: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def iterate(search: _Search) -> _Search:
+        y = search.y
         proposed = newton(y)
-        low = jnp.where(proposed > y, y, low)
-        high = jnp.where(proposed > y, high, y)
-        # A root on the end of the bracket must not be bisected away.
-        inside = (proposed >= low - 1e-9) & (proposed <= high + 1e-9)
-        return jnp.where(inside, proposed, 0.5 * (low + high)), low, high
-
-    def iterate(state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        y, low, high, active, count = state
-        middle, low, high = refine(y, low, high)
-        last, low, high = refine(middle, low, high)
-        last = jnp.where(active, last, y)
-        # Written so that a NaN counts as unfinished.
-        active = active & ~(jnp.abs(last - middle) <= _TOLERANCE * y)
-        return last, low, high, active, count + 1
+        low = jnp.where(proposed > y, y, search.low)
+        high = jnp.where(proposed > y, search.high, y)
+        # A root on the end of the bracket must not be bisected away, nor a NaN.
+        outside = (proposed < low - 1e-9) | (proposed > high + 1e-9)
+        late = (search.iterations >= _PATIENCE) & (search.iterations % 2 == 0)
+        cycling = late & (jnp.abs(proposed - y) > 1e-3 * y)
+        proposed = jnp.where(outside | cycling, 0.5 * (low + high), proposed)
+        # A chamber that is done waits for the others unchanged, so that no run depends on its neighbours.
+        proposed = jnp.where(search.active, proposed, y)
+        # Written so that a NaN is never done.
+        active = ~(jnp.abs(proposed - y) <= _TOLERANCE * y)
+        return _Search(proposed, low, high, active, search.iterations + 1)
 
     y, y_before = chambers.y, chambers.y_before
     steady = (jnp.minimum(y, y_before) >= low) & (jnp.maximum(y, y_before) <= high)
     start = jnp.clip(jnp.where(steady, 2.0 * y - y_before, y), low, high)
-    everything = jnp.ones_like(start, dtype=bool)
-    root, _, _, _, iterations = lax.while_loop(unfinished, iterate, (start, low, high, everything, jnp.int32(0)))
+    search = _Search(start, low, high, jnp.ones_like(start, dtype=bool), jnp.int32(0))
+    root, *_, iterations = lax.while_loop(unfinished, iterate, search)
 
     pressure = ATMOSPHERE * root**7
     through, out, _ = flows(pressure)

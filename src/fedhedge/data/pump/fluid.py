@@ -1,8 +1,8 @@
 """Oil with a little trapped air, and what the pump's chambers and lines both need to know about it.
 
-Pressures are absolute, in Pa. Where equations are solved, y = (p / 101325 Pa)^(1/7) stands for a pressure: the polytropic
-exponent of the air is 7/5, so that p and the relative volume of the air, (101325 Pa / p)^(5/7), are the whole powers
-y^7 and y^-5 and no logarithm is taken.
+Pressures are absolute, in Pa. Where equations are solved, y = (p / 101325 Pa)^(1/7) stands for a pressure: the
+polytropic exponent of the air is 7/5, so that p and the relative volume of the air, (101325 Pa / p)^(5/7), are the
+whole powers y^7 and y^-5 and no logarithm is taken.
 """
 
 from __future__ import annotations

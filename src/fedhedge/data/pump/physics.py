@@ -1,14 +1,14 @@
 """The triplex pump with its drive and lines: one run or many at once, sampled at 1 kHz.
 
-Three plungers on one crank draw oil from a tank and press it into a line to a load. SI units inside, absolute pressures.
-Arrays are [N] (one value a run) or [3, N] (cylinder, run).
+Three plungers on one crank draw oil from a tank and press it into a line to a load. SI units inside, absolute
+pressures. Arrays are [N] (one value a run) or [3, N] (cylinder, run).
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +21,8 @@ from fedhedge.data.pump.fluid import ATMOSPHERE, DENSITY, DISCHARGE
 from fedhedge.data.pump.lines import Line
 
 SAMPLES = 1200
-SAMPLE_RATE = 1000
 STEP = 2e-4
+STEPS_PER_SAMPLE = 5
 ITERATION_LIMIT = 40
 
 CRANK_RADIUS = 0.015
@@ -64,6 +64,16 @@ class Traces(NamedTuple):
     """Speed of the crank, rpm."""
 
 
+class _Fixed(NamedTuple):
+    """What a run does not change, [N] each."""
+
+    orifices: Orifices
+    pipe: jax.Array
+    load: jax.Array
+    set_point: jax.Array
+    friction: jax.Array
+
+
 class _Drive(NamedTuple):
     torque: jax.Array
     integral: jax.Array
@@ -71,6 +81,8 @@ class _Drive(NamedTuple):
 
 
 class _State(NamedTuple):
+    """The crank as sine and cosine of its angle with its speed in rad/s, and the rest of the pump."""
+
     sine: jax.Array
     cosine: jax.Array
     speed: jax.Array
@@ -102,26 +114,31 @@ def simulate(plant: Plant, angle: np.ndarray, *, from_rest: bool = False, limit:
 @functools.partial(jax.jit, static_argnames="from_rest")
 def _run(plant: Plant, angle: jax.Array, from_rest: bool, limit: int) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Flow and speed [1200, N] and the largest number of iterations of any step."""
-    orifice = DISCHARGE * math.sqrt(2.0 / DENSITY) * plant.valve_area
-    opening = jnp.where(jnp.arange(3)[:, None] == 0, plant.inlet_opening, 1.0)
-    leak = DISCHARGE * math.sqrt(2.0 / DENSITY) * plant.leak_area
-    orifices = Orifices(orifice * opening, orifice, leak)
+    fixed = _fixed(plant)
 
     def step(_: int, carry: tuple[_State, jax.Array, jax.Array]) -> tuple[_State, jax.Array, jax.Array]:
-        state, _, worst = carry
-        state, flow, iterations = _step(state, plant, orifices, limit)
-        return state, flow, jnp.maximum(worst, iterations)
+        state, flow, iterations = _step(carry[0], fixed, limit)
+        return state, flow, jnp.maximum(carry[2], iterations)
 
-    def sample(carry: tuple[_State, jax.Array, jax.Array], _: None) -> tuple[tuple[_State, jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
-        carry = lax.fori_loop(0, round(1.0 / (SAMPLE_RATE * STEP)), step, carry)
+    def sample(carry: tuple[_State, jax.Array, jax.Array], _: None) -> tuple[Any, tuple[jax.Array, jax.Array]]:
+        carry = lax.fori_loop(0, STEPS_PER_SAMPLE, step, carry)
         return carry, (carry[1] * LITRES_PER_MINUTE, carry[0].speed * RPM)
 
-    start = (_start(plant, angle, from_rest), jnp.zeros_like(angle), jnp.int32(0))
-    (_, _, worst), (flow, speed) = lax.scan(sample, start, None, length=2000 if from_rest else 1500)
-    return flow[-SAMPLES:], speed[-SAMPLES:], worst
+    start = (_start(fixed, angle, from_rest), jnp.zeros_like(angle), jnp.int32(0))
+    (_, _, most), (flow, speed) = lax.scan(sample, start, None, length=2000 if from_rest else 1500)
+    return flow[-SAMPLES:], speed[-SAMPLES:], most
 
 
-def _start(plant: Plant, angle: jax.Array, from_rest: bool) -> _State:
+def _fixed(plant: Plant) -> _Fixed:
+    load, set_point, viscosity, valve_area, leak_area, inlet_opening, friction = map(jnp.asarray, plant)
+    orifice = DISCHARGE * math.sqrt(2.0 / DENSITY)
+    valve = orifice * valve_area
+    first = jnp.arange(3)[:, None] == 0
+    orifices = Orifices(valve * jnp.where(first, inlet_opening, 1.0), valve, orifice * leak_area)
+    return _Fixed(orifices, lines.resistance(viscosity), load, set_point, friction)
+
+
+def _start(fixed: _Fixed, angle: jax.Array, from_rest: bool) -> _State:
     speed, torque, integral = (0.0, 0.0, 0.0) if from_rest else (100.0, 3.0, 0.2)
     constant = functools.partial(jnp.full_like, angle)
     sine, cosine = jnp.sin(angle), jnp.cos(angle)
@@ -133,31 +150,26 @@ def _start(plant: Plant, angle: jax.Array, from_rest: bool) -> _State:
         _Drive(constant(torque), constant(integral), constant(speed * RPM)),
         Chambers(volume, jnp.ones_like(volume), jnp.ones_like(volume)),
         lines.inlet(constant(ATMOSPHERE)),
-        lines.outlet(ATMOSPHERE + plant.load),
+        lines.outlet(ATMOSPHERE + fixed.load),
     )
 
 
-def _step(
-    state: _State, plant: Plant, orifices: Orifices, limit: int
-) -> tuple[_State, jax.Array, jax.Array]:
+def _step(state: _State, fixed: _Fixed, limit: int) -> tuple[_State, jax.Array, jax.Array]:
     """One step; also the flow out of the pump [N] and the iterations that the chambers took."""
     sine, cosine = _turn(state.sine, state.cosine, STEP * state.speed)
     volume, lever = _plungers(sine, cosine)
-    filled, exchange = chambers.advance(
-        state.chambers, volume, state.inlet, state.outlet, orifices, STEP, limit
-    )
+    filled, exchange = chambers.advance(state.chambers, volume, state.inlet, state.outlet, fixed.orifices, STEP, limit)
     inflow, outflow = exchange.inflow.sum(axis=0), exchange.outflow.sum(axis=0)
-    pipe = lines.resistance(plant.viscosity)
-    inlet = lines.step_inlet(state.inlet, inflow, pipe, STEP)
-    outlet = lines.step_outlet(state.outlet, outflow, pipe, plant.load, STEP)
+    inlet = lines.step_inlet(state.inlet, inflow, fixed.pipe, STEP)
+    outlet = lines.step_outlet(state.outlet, outflow, fixed.pipe, fixed.load, STEP)
 
     velocity = state.speed * lever
     rubbing = 0.2 * jnp.tanh(velocity / 0.01) + 0.1 * velocity
     push = ((exchange.pressure - ATMOSPHERE) * PLUNGER_AREA - rubbing) * lever
     inertia = (CRANK_INERTIA + PLUNGER_MASS * (lever * lever).sum(axis=0)) / STEP
     turning = GEAR_RATIO * state.drive.torque + push.sum(axis=0)
-    speed = (inertia * state.speed + turning) / (inertia + plant.friction)
-    drive = _control(state.drive, plant.set_point, speed * RPM)
+    speed = (inertia * state.speed + turning) / (inertia + fixed.friction)
+    drive = _control(state.drive, fixed.set_point, speed * RPM)
     return _State(sine, cosine, speed, drive, filled, inlet, outlet), outflow, exchange.iterations
 
 

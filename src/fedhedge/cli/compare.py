@@ -1,0 +1,35 @@
+"""`fedhedge compare`: runs side by side."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+DESCRIPTION = """\
+Put finished runs side by side: one line for each method, means over its seeds.
+"""
+
+
+def add(commands: Any, style: dict[str, Any]) -> None:
+    parser = commands.add_parser("compare", help="put runs side by side", description=DESCRIPTION, **style)
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of a finished run, or its run.npz")
+    parser.add_argument("--split", default="test", help="rows to compare on (default: %(default)s)")
+    parser.add_argument("--target", type=float, metavar="VALUE", help="also count the rounds to this accuracy")
+    parser.add_argument(
+        "--rare", type=_numbers, default=(), metavar="I,J,...", help="also average over these clients, such as 27,28,29"
+    )
+    parser.set_defaults(execute=run)
+
+
+def run(given: argparse.Namespace) -> int:
+    from fedhedge import evaluation
+    from fedhedge.cli import results
+
+    runs = [results.load(path) for path in given.runs]
+    print(evaluation.as_text(evaluation.compare(runs, given.rare, given.target, split=given.split)))
+    return 0
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))

@@ -1,0 +1,31 @@
+"""A comparison as text for the terminal."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from fedhedge.evaluation.columns import columns
+
+_WIDEST_LABEL = 14
+
+
+def as_text(table: pd.DataFrame) -> str:
+    """A `compare` table as aligned lines, within 100 columns for usual numbers; ends without a newline.
+
+    A long label gets a line of its own above its numbers.
+    """
+    shown = columns(table)
+    labels = [str(label) for label in table.index]
+    long = max(map(len, labels)) > _WIDEST_LABEL
+    left = 2 if long else max(*map(len, labels), len("method"))
+    widths = [max(len(one.title), len(one.unit), *map(len, one.cells)) for one in shown]
+
+    def line(first: str, cells: list[str]) -> str:
+        return "  ".join([first.ljust(left), *[cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]])
+
+    lines = [line("" if long else "method", [one.title for one in shown]), line("", [one.unit for one in shown])]
+    lines.append("-" * len(lines[0]))
+    for i, label in enumerate(labels):
+        cells = [one.cells[i] for one in shown]
+        lines += [label, line("", cells)] if long else [line(label, cells)]
+    return "\n".join(text.rstrip() for text in lines)

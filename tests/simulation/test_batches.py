@@ -1,0 +1,69 @@
+"""Mini-batches are uniform subsets, and the same wherever they are drawn."""
+
+from itertools import combinations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from fedhedge.simulation.batches import Pool, draw
+
+COUNTS = (5, 2, 40)
+POOL = Pool(
+    jnp.zeros((sum(COUNTS), 1)),
+    jnp.zeros(sum(COUNTS)),
+    jnp.asarray([0, 5, 7], jnp.int32),
+    jnp.asarray(COUNTS, jnp.int32),
+)
+KEY = jax.random.key(3)
+
+
+def rows(client, number, steps=4, size=3, widest=40):
+    index, present = draw(KEY, POOL, client, number, steps, size, widest)
+    return np.asarray(index), np.asarray(present)
+
+
+@pytest.mark.parametrize("client", range(3))
+def test_distinct_rows_of_the_client_itself(client):
+    offset, count = int(POOL.offsets[client]), COUNTS[client]
+    index, present = jax.vmap(lambda number: draw(KEY, POOL, client, number, 4, 3, 40))(jnp.arange(200))
+    for batch, there in zip(np.asarray(index).reshape(-1, 3), np.asarray(present).reshape(-1, 3), strict=True):
+        assert there.sum() == min(3, count)
+        held = batch[there]
+        assert len(set(held.tolist())) == len(held)
+        assert offset <= batch.min()
+        assert batch.max() < offset + count
+
+
+def test_every_subset_is_equally_likely():
+    index, _ = jax.vmap(lambda number: draw(KEY, POOL, 0, number, 1, 2, 5))(jnp.arange(20_000))
+    drawn = np.sort(np.asarray(index)[:, 0, :], axis=1)
+    subsets = list(combinations(range(5), 2))
+    seen = np.array([np.sum((drawn == subset).all(axis=1)) for subset in subsets])
+    assert chisquare(seen).pvalue > 1e-3
+
+
+def test_steps_of_a_round_are_independent():
+    """Joint table of the single rows drawn at two steps: uniform over all 25 pairs."""
+    index, _ = jax.vmap(lambda number: draw(KEY, POOL, 0, number, 2, 1, 5))(jnp.arange(20_000))
+    pair = np.asarray(index)[:, 0, 0] * 5 + np.asarray(index)[:, 1, 0]
+    assert chisquare(np.bincount(pair, minlength=25)).pvalue > 1e-3
+
+
+def test_client_and_round_alone_decide():
+    first, _ = rows(2, 7)
+    longer, _ = rows(2, 7, steps=9)
+    np.testing.assert_array_equal(first, longer[:4])
+    together, _ = jax.vmap(lambda client: draw(KEY, POOL, client, 7, 4, 3, 40))(jnp.asarray([0, 2]))
+    np.testing.assert_array_equal(first, np.asarray(together)[1])
+    assert not np.array_equal(first, rows(2, 8)[0])
+
+
+def test_all_rows_when_no_size_is_given():
+    index, present = rows(1, 0, steps=2, size=None)
+    assert index.shape == (2, 40)
+    np.testing.assert_array_equal(present.sum(axis=1), 2)
+    np.testing.assert_array_equal(index[0][present[0]], [5, 6])
+    assert index.max() < 7
