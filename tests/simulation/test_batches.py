@@ -6,9 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from fedhedge.simulation.batches import Pool, draw
+from fedhedge.simulation.batches import Pool, _below, draw
 
 COUNTS = (5, 2, 40)
 POOL = Pool(
@@ -67,3 +69,10 @@ def test_all_rows_when_no_size_is_given():
     np.testing.assert_array_equal(present.sum(axis=1), 2)
     np.testing.assert_array_equal(index[0][present[0]], [5, 6])
     assert index.max() < 7
+
+
+@settings(deadline=None)
+@given(bits=st.integers(0, 2**32 - 1), bound=st.integers(1, 2**31 - 1))
+def test_bounded_integers_are_the_upper_half_of_the_product(bits, bound):
+    found = _below(jnp.asarray(bits, jnp.uint32), jnp.asarray(bound, jnp.int32))
+    assert int(found) == bits * bound >> 32

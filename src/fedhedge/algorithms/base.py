@@ -1,7 +1,7 @@
 """The contract that every method fulfils: pure functions over explicit state, written for a cohort of clients.
 
 A round is `down = broadcast(server)`, then `up, clients = local(model, down, clients, batches, keys)` for the
-clients at work, then `server = aggregate(server, up, weights)`. The driver (the compiled loop, the host loop or a
+clients at work, then `server = aggregate(server, up, cohort)`. The driver (the compiled loop, the host loop or a
 federation) owns everything else: who takes part, which rows, when a client's new state becomes final.
 """
 
@@ -55,6 +55,18 @@ class Batches:
     layout: Layout = dataclasses.field(default=Layout(), metadata={"static": True})
 
 
+class Cohort(NamedTuple):
+    """Whose uploads a server aggregates; arrays [S], with empty slots where nobody worked.
+
+    clients: client numbers, N for an empty slot. weights: aggregation weights that sum to one over the cohort, 0 for
+    a slot whose upload is not used. mass: weights of the same clients among all N, which sum to one over all clients.
+    """
+
+    clients: jax.Array
+    weights: jax.Array
+    mass: jax.Array
+
+
 class Start(NamedTuple):
     """What a method starts from: the initial model, the number of clients N, and the initial mean training loss.
 
@@ -70,6 +82,10 @@ class Algorithm(ABC):
     """One federated method; instances are frozen dataclasses whose numbers are traced and whose rest is static."""
 
     name: ClassVar[str]
+    # Whether `local` can be compiled; one that calls a solver is driven by the host loop.
+    traceable: ClassVar[bool] = True
+    # Arithmetic that the method's mathematics needs: "float32" or "float64".
+    precision: ClassVar[str] = "float32"
 
     @abstractmethod
     def init_server(self, start: Start) -> Tree:
@@ -90,8 +106,8 @@ class Algorithm(ABC):
         """Work of a cohort: (uploads, new client states, sums over local steps of what was observed), axis 0 = slot."""
 
     @abstractmethod
-    def aggregate(self, server: Tree, up: Tree, weights: jax.Array) -> Tree:
-        """New server state from uploads [S, ...] and weights [S] that sum to one (0 for an empty slot)."""
+    def aggregate(self, server: Tree, up: Tree, cohort: Cohort) -> Tree:
+        """New server state from uploads [S, ...] of a cohort."""
 
     def iterate(self, server: Tree) -> Tree:
         """The part of the server state whose average over rounds the theory speaks of."""
@@ -100,6 +116,10 @@ class Algorithm(ABC):
     def parameters(self, iterate: Tree) -> Tree:
         """Model parameters within an iterate."""
         return iterate
+
+    def finished(self, server: Tree) -> jax.Array | bool:
+        """Whether more rounds would change nothing worth having: then the run ends early."""
+        return False
 
     def diagnostics(self, server: Tree) -> dict[str, jax.Array]:
         """Scalars of the server state worth a line in the history."""

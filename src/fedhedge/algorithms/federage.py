@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from fedhedge import checks
-from fedhedge.algorithms.base import Start, Tree, traced
+from fedhedge.algorithms.base import Cohort, Start, Tree, traced
 from fedhedge.algorithms.first_order import FirstOrder, project_ball
 from fedhedge.models.base import Functional
 
@@ -99,8 +99,8 @@ class FedeRage(FirstOrder):
     def observe(self, loss: jax.Array, point: Pair) -> dict[str, jax.Array]:
         return {"local_loss": loss, "tail_rate": (loss >= point.beta).astype(loss.dtype)}
 
-    def aggregate(self, server: State, up: Pair, weights: jax.Array) -> State:
-        return State(super().aggregate(server, up, weights), server.cap)
+    def aggregate(self, server: State, up: Pair, cohort: Cohort) -> State:
+        return State(super().aggregate(server, up, cohort), server.cap)
 
     def diagnostics(self, server: State) -> dict[str, jax.Array]:
         return {"beta": server.pair.beta}

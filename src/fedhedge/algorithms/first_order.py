@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from fedhedge import checks
-from fedhedge.algorithms.base import Algorithm, Batches, Start, Tree, over_cohort, weighted_mean
+from fedhedge.algorithms.base import Algorithm, Batches, Cohort, Start, Tree, over_cohort, weighted_mean
 from fedhedge.models.base import Functional
 
 
@@ -61,8 +61,8 @@ class FirstOrder(Algorithm):
     def broadcast(self, server: Tree) -> Tree:
         return server
 
-    def aggregate(self, server: Tree, up: Tree, weights: jax.Array) -> Tree:
-        return weighted_mean(weights, up)
+    def aggregate(self, server: Tree, up: Tree, cohort: Cohort) -> Tree:
+        return weighted_mean(cohort.weights, up)
 
     def local(
         self, model: Functional, down: Tree, clients: Tree, batches: Batches, keys: jax.Array

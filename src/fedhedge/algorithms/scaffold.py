@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from fedhedge import checks
-from fedhedge.algorithms.base import Start, Tree, traced, weighted_mean
+from fedhedge.algorithms.base import Cohort, Start, Tree, traced, weighted_mean
 from fedhedge.algorithms.first_order import FirstOrder
 
 
@@ -75,10 +75,10 @@ class Scaffold(FirstOrder):
         change = Controlled(jax.tree.map(jnp.subtract, point, down.model), jax.tree.map(jnp.subtract, fresh, client))
         return change, fresh
 
-    def aggregate(self, server: State, up: Controlled, weights: jax.Array) -> State:
-        moved = weighted_mean(weights, up.model)
+    def aggregate(self, server: State, up: Controlled, cohort: Cohort) -> State:
+        moved = weighted_mean(cohort.weights, up.model)
         model = jax.tree.map(lambda x, d: x + self.server_step * d, server.model, moved)
         # Every participant counts alike here, whatever the weights: only then is c the mean of all c_i.
-        share = (weights > 0) / server.population
+        share = (cohort.weights > 0) / server.population
         control = jax.tree.map(jnp.add, server.control, weighted_mean(share, up.control))
         return State(model, control, server.population)

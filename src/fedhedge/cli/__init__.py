@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _say("; ".join(["interrupted", *map(str, interrupt.args)]))
             return INTERRUPTED
         except Exception as error:
-            if given.debug:
+            if getattr(given, "debug", False):
                 traceback.print_exc()
             _say(f"error: {_describe(error)}")
             return REFUSED if _refused(error) else FAILED
@@ -57,7 +57,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     style: Any = {"formatter_class": argparse.RawDescriptionHelpFormatter, "parents": [shared]}
     parser = argparse.ArgumentParser("fedhedge", description=DESCRIPTION, epilog=STATUS, **style)
-    parser.set_defaults(debug=False)
     parser.add_argument("--version", action="version", version=f"fedhedge {fedhedge.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:

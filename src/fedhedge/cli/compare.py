@@ -13,13 +13,18 @@ Put finished runs side by side: one line for each method, means over its seeds.
 
 def add(commands: Any, style: dict[str, Any]) -> None:
     parser = commands.add_parser("compare", help="put runs side by side", description=DESCRIPTION, **style)
+    add_runs(parser)
+    parser.set_defaults(execute=run)
+
+
+def add_runs(parser: argparse.ArgumentParser) -> None:
+    """The arguments of every command that looks at finished runs."""
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of a finished run, or its run.npz")
-    parser.add_argument("--split", default="test", help="rows to compare on (default: %(default)s)")
+    parser.add_argument("--split", default="test", help="rows to look at: train, validation or test (the default)")
     parser.add_argument("--target", type=float, metavar="VALUE", help="also count the rounds to this accuracy")
     parser.add_argument(
         "--rare", type=_numbers, default=(), metavar="I,J,...", help="also average over these clients, such as 27,28,29"
     )
-    parser.set_defaults(execute=run)
 
 
 def run(given: argparse.Namespace) -> int:

@@ -24,5 +24,8 @@ def run(given: argparse.Namespace) -> int:
     from fedhedge.experiments import demo
 
     keep_compiled()
-    demo.main(given.out, given.quiet)
+    try:
+        demo.main(given.out, quiet=given.quiet)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"the same command goes on with what is in {given.out}") from None
     return 0

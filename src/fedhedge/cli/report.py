@@ -6,12 +6,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from fedhedge.cli.compare import add_runs
+
 DESCRIPTION = "Write one self-contained HTML page with tables and plots of finished runs."
 
 
 def add(commands: Any, style: dict[str, Any]) -> None:
     parser = commands.add_parser("report", help="write an HTML page about runs", description=DESCRIPTION, **style)
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of a finished run, or its run.npz")
+    add_runs(parser)
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="report.html", help="the page to write")
     parser.add_argument("--title", default="fedhedge", help="title of the page (default: %(default)s)")
     parser.set_defaults(execute=run)
@@ -21,6 +23,7 @@ def run(given: argparse.Namespace) -> int:
     from fedhedge import report
     from fedhedge.cli import results
 
-    report.write_report([results.load(path) for path in given.runs], given.out, title=given.title)
+    runs = [results.load(path) for path in given.runs]
+    report.write_report(runs, given.out, title=given.title, rare=given.rare, target=given.target, split=given.split)
     print(given.out)
     return 0

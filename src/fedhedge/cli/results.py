@@ -26,8 +26,10 @@ def write(run: Run, settings: Mapping[str, Any], folder: Path, title: str) -> No
     files.write_table(folder / HISTORY_NAME, run.history)
     files.write_table(folder / "participation.parquet", run.participation)
     run.save(folder / RUN)
-    report.write_plots([run], folder)
-    report.write_report([run], folder / "report.html", title=title)
+    for split in run.settings["evaluate_on"][-1:]:
+        shown: dict[str, Any] = {"rare": seldom_there(run), "split": split}
+        report.write_plots([run], folder / "plots", **shown)
+        report.write_report([run], folder / "report.html", title=title, **shown)
     summary = run.summary()
     # JSON has no word for a number that is not finite.
     metrics = {name: value if math.isfinite(value) else None for name, value in summary["metrics"].items()}
@@ -52,6 +54,12 @@ def finished(folder: Path, settings: Mapping[str, Any]) -> bool:
             f"{folder} holds a finished run of another configuration: {'; '.join(lines)} (give another folder by --out)"
         )
     return True
+
+
+def seldom_there(run: Run) -> list[int]:
+    """Clients whose weight in what the server averages is below half of an equal share."""
+    weights = run.weights
+    return [client for client, weight in enumerate(weights) if weight < 0.5 / len(weights)]
 
 
 def load(path: Path) -> Run:

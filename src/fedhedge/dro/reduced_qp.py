@@ -16,8 +16,6 @@ from fedhedge.dro.problem import Floats, Problem
 from fedhedge.dro.working_set import Cuts, Point, WorkingSet, finite_cost
 
 # Curvature grows without limit as a pair of rows collapses; beyond this many times N rho it only costs digits.
-import os
-A=float(os.environ.get('A','1e-9'));B=float(os.environ.get('B','1e-8'))
 _STIFFEST = 1e6
 
 
@@ -148,9 +146,9 @@ def _maximise(
     upper[len(group) :] = np.inf
     solver = piqp.DenseSolver()
     settings = solver.settings
-    settings.eps_abs, settings.eps_rel = A, 0
-    settings.eps_duality_gap_abs, settings.eps_duality_gap_rel = B,0
-    settings.max_iter=50
+    settings.eps_abs, settings.eps_rel = 1e-9, 0.0
+    settings.eps_duality_gap_abs, settings.eps_duality_gap_rel = 1e-8, 0.0
+    settings.max_iter = 50
     limits = np.append(budget, np.ones(len(shared)))
     solver.setup(np.asfortranarray(gram), -linear, None, None, constraints, None, limits, np.zeros(size), upper)
     # Whatever the solver says of its own success, the caller certifies the result by itself.

@@ -1,7 +1,7 @@
 """Evaluation: what a run means for each client, and whether methods really differ."""
 
-from fedhedge.evaluation.clients import by_client, over_all, per_client
-from fedhedge.evaluation.compare import compare
+from fedhedge.evaluation.clients import by_client, higher_is_better, over_all, per_client
+from fedhedge.evaluation.compare import compare, primary_metric
 from fedhedge.evaluation.cvar import cvar
 from fedhedge.evaluation.group import group
 from fedhedge.evaluation.paired import PairedInterval, paired_difference, paired_t
@@ -24,11 +24,13 @@ __all__ = [
     "differing",
     "flatten",
     "group",
+    "higher_is_better",
     "over_all",
     "paired_difference",
     "paired_t",
     "participation",
     "per_client",
+    "primary_metric",
     "rounds_to",
     "spread",
     "two_sample_z",

@@ -55,5 +55,7 @@ def per_client(
 
 def _select(history: pd.DataFrame, metric: str, split: str) -> pd.DataFrame:
     of_split = history[history["split"] == checks.one_of("split", split, sorted(set(history["split"])))]
-    chosen: pd.DataFrame = of_split[of_split["metric"] == checks.one_of("metric", metric, sorted(set(of_split["metric"])))]
+    chosen: pd.DataFrame = of_split[
+        of_split["metric"] == checks.one_of("metric", metric, sorted(set(of_split["metric"])))
+    ]
     return chosen

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
 MISSING = "–"
+Show = Callable[[float], str]
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a shown table: two lines of title, and a cell for each method.
+    """A column of a shown table: its name in the comparison, two lines of title, and a cell for each method.
 
     best: row numbers of the best values, by what is shown; empty where no direction is better.
     """
 
+    key: str
     title: str
     unit: str
     cells: tuple[str, ...]
@@ -32,37 +34,30 @@ def columns(table: pd.DataFrame) -> list[Column]:
     unit = "%" if percent else ""
     tail = float(table["tail_mass"].iloc[0])
 
-    def column(
-        title: str, under: str, key: str, *, higher: bool = percent, show: Callable[[float], str] = show
-    ) -> Column:
-        return Column(title, under, tuple(map(show, table[key])), _best(table[key], show, higher))
+    def column(key: str, title: str, under: str, *, higher: bool = percent, show: Show = show) -> Column:
+        return Column(key, title, under, tuple(map(show, table[key])), _best(table[key], show, higher))
 
-    means = [with_sd(show, mean, sd) for mean, sd in zip(table["mean"], table["mean_sd"], strict=True)]
+    mean = column("mean", f"{metric} {unit}".strip(), "mean ± sd")
+    cells = [with_sd(show, value, sd) for value, sd in zip(table["mean"], table["mean_sd"], strict=True)]
     shown = [
-        Column(f"{metric} {unit}".strip(), "mean ± sd", tuple(means), _best(table["mean"], show, percent)),
-        column("worst", "client", "worst_client"),
-        column("rare", "mean", "rare"),
-        column("sd over", "clients", "client_sd", higher=False),
-        column("CVaR", f"{100 * tail:.3g} %", "cvar"),
-        column("pooled", "rows", "pooled"),
+        replace(mean, cells=tuple(cells)),
+        column("worst_client", "worst", "client"),
+        column("rare", "rare", "mean"),
+        column("client_sd", "sd over", "clients", higher=False),
+        column("cvar", "CVaR", f"{100 * tail:.3g} %"),
+        column("pooled", "pooled", "rows"),
     ]
     if metric != "loss":
-        shown.append(column("loss", "mean", "loss", higher=False, show=as_number))
+        shown.append(column("loss", "loss", "mean", higher=False, show=as_number))
     if table["target"].notna().all():
-        target = float(table["target"].iloc[0])
-        rounds = [f"{as_count(r)} ({n})" for r, n in zip(table["rounds_to_target"], table["reached"], strict=True)]
-        shown.append(
-            Column(
-                "rounds to",
-                f"{show(target)} {unit}".strip(),
-                tuple(rounds),
-                _best(table["rounds_to_target"], as_count, False),
-            )
-        )
-    shown.append(column("uplink", "each", "uplink", higher=False, show=as_count))
-    shown.append(column("uplink", "a round", "uplink_per_round", higher=False, show=as_count))
+        target = show(float(table["target"].iloc[0]))
+        needed = column("rounds_to_target", "rounds to", f"{target} {unit}".strip(), higher=False, show=as_count)
+        cells = [f"{rounds} ({count})" for rounds, count in zip(needed.cells, table["reached"], strict=True)]
+        shown.append(replace(needed, cells=tuple(cells)))
+    shown.append(column("uplink", "uplink", "each", higher=False, show=as_count))
+    shown.append(column("uplink_per_round", "uplink", "a round", higher=False, show=as_count))
     if (table["weighting"] != "uniform").any():
-        shown.append(Column("weighted", "by", tuple(table["weighting"])))
+        shown.append(Column("weighting", "weighted", "by", tuple(table["weighting"])))
     return [one for one in shown if any(cell != MISSING for cell in one.cells)]
 
 
@@ -81,12 +76,12 @@ def as_count(value: float) -> str:
     return f"{value:,.0f}" if math.isfinite(value) else MISSING
 
 
-def with_sd(show: Callable[[float], str], mean: float, sd: float) -> str:
+def with_sd(show: Show, mean: float, sd: float) -> str:
     """A mean with the standard deviation behind it, where there is one."""
     return f"{show(mean)} ± {show(sd)}" if math.isfinite(sd) else show(mean)
 
 
-def _best(values: pd.Series, show: Callable[[float], str], higher: bool) -> tuple[int, ...]:
+def _best(values: pd.Series, show: Show, higher: bool) -> tuple[int, ...]:
     """Rows that show the best value; none when all rows show the same."""
     known = values[values.map(math.isfinite)]
     if known.empty:

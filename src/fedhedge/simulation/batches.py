@@ -34,7 +34,7 @@ def draw(
     taken = jnp.minimum(size, count)
     # Floyd's method: position j draws from 0..n-taken+j, and takes that end itself when the row was drawn before.
     ends = jnp.maximum(count - taken + jnp.arange(size, dtype=jnp.int32), 0)
-    wanted = jax.random.randint(stream, (steps, size), 0, ends + 1, dtype=jnp.int32)
+    wanted = _below(jax.random.bits(stream, (steps, size)), ends + 1)
 
     def choose(chosen: jax.Array, item: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         position, end, want = item
@@ -45,3 +45,16 @@ def draw(
     rows, _ = jax.lax.scan(choose, empty, (jnp.arange(size), ends, wanted.T))
     present = jnp.broadcast_to(jnp.arange(size) < taken, (steps, size))
     return offset + jnp.where(present, rows, 0), present
+
+
+def _below(bits: jax.Array, bound: jax.Array) -> jax.Array:
+    """Uniform integers in [0, bound) from 32 random bits each: the upper half of the 64-bit product bits * bound.
+
+    A value's probability is off by at most 2^-32. In 16-bit halves, since 64-bit integers are off by default.
+    """
+    bound = bound.astype(jnp.uint32)
+    high, low = bits >> 16, bits & 0xFFFF
+    bound_high, bound_low = bound >> 16, bound & 0xFFFF
+    middle = high * bound_low + (low * bound_low >> 16)
+    carry = (low * bound_high + (middle & 0xFFFF)) >> 16
+    return (high * bound_high + (middle >> 16) + carry).astype(jnp.int32)

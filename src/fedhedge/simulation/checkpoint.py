@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from fedhedge import files
@@ -28,7 +27,7 @@ def flatten(tree: Tree, prefix: str) -> dict[str, np.ndarray]:
 
 
 def restore(like: Tree, arrays: dict[str, np.ndarray], prefix: str) -> Tree:
-    """The tree of the structure of `like` whose `flatten` these arrays hold.
+    """The tree of the structure of `like` whose `flatten` these arrays hold, on the host.
 
     Raises CheckpointMismatch when a leaf is missing or has another shape.
     """
@@ -39,7 +38,7 @@ def restore(like: Tree, arrays: dict[str, np.ndarray], prefix: str) -> Tree:
         if name not in arrays or arrays[name].shape != np.shape(leaf):
             shape = arrays[name].shape if name in arrays else "absent"
             raise CheckpointMismatch(f"{name}: expected an array of shape {np.shape(leaf)}, found {shape}")
-        found.append(jnp.asarray(arrays[name]))
+        found.append(arrays[name])
     return jax.tree_util.tree_unflatten(structure, found)
 
 

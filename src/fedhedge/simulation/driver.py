@@ -20,6 +20,7 @@ from fedhedge import checks, files, streams
 from fedhedge.algorithms.base import Algorithm, Layout, Start, Tree
 from fedhedge.models import Model
 from fedhedge.simulation import checkpoint
+from fedhedge.simulation.arithmetic import arithmetic
 from fedhedge.simulation.batches import Pool
 from fedhedge.simulation.evaluate import Evaluator, mean_loss
 from fedhedge.simulation.guard import Diverged
@@ -82,9 +83,10 @@ def simulate(
     Raises InvalidInput for arguments that cannot be used, Diverged, and CheckpointMismatch.
     """
     options = Options(rounds, local_steps, batch_size, seed, evaluate_every, evaluate_on, weighting, on_nonfinite, loop)
-    simulation = Simulation(algorithm, model, clients, law, options)
     folder = None if checkpoint is None else Path(checkpoint)
-    return simulation.run(folder, checks.boolean("resume", resume), progress)
+    checks.boolean("resume", resume)
+    with arithmetic(algorithm.precision):
+        return Simulation(algorithm, model, clients, law, options).run(folder, resume, progress)
 
 
 class Simulation:
@@ -99,18 +101,21 @@ class Simulation:
         features, labels = clients.rows("train")
         self.feature_shape = features.shape[1:]
         self.model = model.build(self.feature_shape, len(clients.classes or ()))
-        self.evaluators = [Evaluator(self.model, clients, split) for split in self._splits()]
+        self.evaluators = [Evaluator(self.model, clients, split, algorithm.precision) for split in self._splits()]
         self.row_counts = clients.counts("train")
         self.mass = self.row_counts if options.weighting == "rows" else np.ones(len(clients))
         self.pool = Pool(
-            jnp.asarray(features),
+            jnp.asarray(features, algorithm.precision),
             jnp.asarray(labels),
             jnp.asarray(clients.offsets("train")[:-1], jnp.int32),
             jnp.asarray(self.row_counts, jnp.int32),
         )
         on_cpu = jax.default_backend() == "cpu"
         slow_in_loops = on_cpu and self.model.convolutional
-        self.host_loop = slow_in_loops if options.loop == "auto" else options.loop == "host"
+        if options.loop == "compiled" and not algorithm.traceable:
+            raise checks.InvalidInput("loop", "compiled", f'"host" or "auto": {algorithm.name} calls a solver')
+        needs_host = slow_in_loops or not algorithm.traceable
+        self.host_loop = needs_host if options.loop == "auto" else options.loop == "host"
         smallest, widest = int(self.row_counts.min()), int(self.row_counts.max())
         fixed = self.law.smallest() == self.law.largest()
         self.plan = Plan(
@@ -134,11 +139,14 @@ class Simulation:
         self._begin()
 
     def _begin(self) -> None:
-        params = self.model.init(streams.key(self.options.seed, Purpose.INIT))
+        precision = self.algorithm.precision
+        params = jax.jit(self.model.init)(streams.key(self.options.seed, Purpose.INIT))
         self.start = Start(
-            params, len(self.clients), functools.cache(lambda: mean_loss(self.model, params, self.clients))
+            params,
+            len(self.clients),
+            functools.cache(lambda: mean_loss(self.model, params, self.clients, precision)),
         )
-        server = self.algorithm.init_server(self.start)
+        server = _strong(self.algorithm.init_server(self.start))
         states = self.algorithm.init_clients(len(self.clients), server)
         average = jax.tree.map(jnp.zeros_like, self.algorithm.iterate(server))
         self.state = State(server, states, average, jnp.asarray(0, jnp.int32))
@@ -152,8 +160,9 @@ class Simulation:
         self.tally = empty_tally(self.observed)
         self.history = History()
         self.took_part: list[np.ndarray] = []
-        self.done = 0
-        self.skipped = 0
+        self.done, self.skipped = 0, 0
+        # True once all rounds are done, or the method says that it is finished.
+        self.over = False
 
     def _splits(self) -> list[str]:
         """The splits to evaluate on, without those that hold no row."""
@@ -176,16 +185,15 @@ class Simulation:
         bar = _bar(self.options.rounds, self.done, self.algorithm.name, progress)
         saved = time.monotonic()
         chunk = self._chunk_length()
-        total, every = self.options.rounds, self.options.evaluate_every
+        every = self.options.evaluate_every
         if self.done == 0:
             self._evaluate()
-        while self.done < total:
-            stop = min(self.done + chunk, total, every * (self.done // every + 1))
-            self._advance(stop, chunk)
-            if stop % every == 0 or stop == total:
+        while not self.over:
+            self._advance(min(self.done + chunk, self.options.rounds, every * (self.done // every + 1)), chunk)
+            if self.done % every == 0 or self.over:
                 self._evaluate()
-            bar.update(stop - bar.n)
-            if path is not None and (stop == total or time.monotonic() - saved > CHECKPOINT_SECONDS):
+            bar.update(self.done - bar.n)
+            if path is not None and (self.over or time.monotonic() - saved > CHECKPOINT_SECONDS):
                 self._save(path)
                 saved = time.monotonic()
         bar.close()
@@ -215,14 +223,15 @@ class Simulation:
         if int(tally.bad_round) >= 0:
             raise Diverged(int(tally.bad_round), int(tally.bad_client), self.clients.names, self.algorithm)
         self.state, self.tally = state, tally
-        rows, who = np.nonzero(present)
-        self.took_part.append(np.stack([rows + self.done, who]).astype(np.int64))
-        self.done = stop
+        first, self.done = self.done, int(state.done)
+        self.over = self.done == self.options.rounds or self.done < stop
+        rows, who = np.nonzero(present[: self.done - first])
+        self.took_part.append(np.stack([rows + first, who]).astype(np.int64))
 
     def _evaluate(self) -> None:
         params = self.algorithm.parameters(self.algorithm.iterate(self.state.server))
         self._measure(params, "")
-        if self.done == self.options.rounds:
+        if self.over:
             self._measure(self.algorithm.parameters(self.state.average), "average_")
         steps = float(self.tally.steps)
         for name in self.observed if steps else ():
@@ -243,34 +252,38 @@ class Simulation:
         arrays = checkpoint.flatten(self.state, "state") | checkpoint.flatten(self.tally, "tally")
         arrays |= to_arrays(self.history.frame())
         arrays["took_part"] = self._participation()
-        arrays["done"] = np.asarray([self.done, self.skipped])
+        arrays["done"] = np.asarray([self.done, self.skipped, self.over])
         checkpoint.write(path, self.settings, arrays)
         files.write_table(path.with_name(HISTORY_NAME), self.history.frame())
 
     def _restore(self, path: Path) -> None:
         _, arrays = checkpoint.read(path, self.settings)
-        self.state = checkpoint.restore(self.state, arrays, "state")
-        self.tally = checkpoint.restore(self.tally, arrays, "tally")
+        self.state = jax.tree.map(jnp.asarray, checkpoint.restore(self.state, arrays, "state"))
+        self.tally = jax.tree.map(jnp.asarray, checkpoint.restore(self.tally, arrays, "tally"))
         self.history = History(from_arrays(arrays))
         self.took_part = [arrays["took_part"]]
-        self.done, self.skipped = (int(value) for value in arrays["done"])
+        self.done, self.skipped, over = (int(value) for value in arrays["done"])
+        self.over = bool(over)
 
     def _participation(self) -> np.ndarray:
         self.took_part = [np.concatenate(self.took_part, axis=1)] if self.took_part else [np.zeros((2, 0), np.int64)]
         return self.took_part[0]
 
+    def _host(self, iterate: Tree) -> Tree:
+        return jax.tree.map(np.asarray, self.algorithm.parameters(iterate))
+
     def _result(self) -> Run:
         who = self._participation()
         counts = {
-            "rounds": self.options.rounds,
-            "empty_rounds": self.options.rounds - len(np.unique(who[0])),
+            "rounds": self.done,
+            "empty_rounds": self.done - len(np.unique(who[0])),
             "uploads": who.shape[1],
             "skipped_uploads": self.skipped,
         }
         return Run(
             model=self.model,
-            params=self.algorithm.parameters(self.algorithm.iterate(self.state.server)),
-            average_params=self.algorithm.parameters(self.state.average),
+            params=self._host(self.algorithm.iterate(self.state.server)),
+            average_params=self._host(self.state.average),
             history=self.history.frame(),
             participation=pd.DataFrame({"round": who[0], "client": who[1]}),
             settings=self.settings,
@@ -281,6 +294,11 @@ class Simulation:
             inclusion_probabilities=self.law.inclusion_probabilities(),
             weights=self.law.weights(),
         )
+
+
+def _strong(tree: Tree) -> Tree:
+    """The same arrays with types that a later value keeps: a weakly typed leaf would cost a second compilation."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.asarray(leaf).dtype), tree)
 
 
 def _size(tree: Tree) -> int:

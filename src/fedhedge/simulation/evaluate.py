@@ -24,16 +24,16 @@ class Evaluator:
     The rows stay on the device between evaluations; sums over clients are taken in float64.
     """
 
-    def __init__(self, model: Functional, clients: Clients, split: str) -> None:
+    def __init__(self, model: Functional, clients: Clients, split: str, precision: str) -> None:
         features, labels = clients.rows(split)
         self.model, self.split = model, split
         self.rows = len(labels)
         self.starts, self.counts = clients.offsets(split)[:-1], clients.counts(split)
         size = min(BLOCK, self.rows)
-        self._blocks = [
-            (jnp.asarray(_filled(features[at : at + size], size)), jnp.asarray(_filled(labels[at : at + size], size)))
-            for at in range(0, self.rows, size)
-        ]
+        self._blocks = []
+        for at in range(0, self.rows, size):
+            x, y = (_filled(rows[at : at + size], size) for rows in (features, labels))
+            self._blocks.append((jnp.asarray(x, precision), jnp.asarray(y)))
 
     def __call__(self, params: Tree) -> dict[str, tuple[np.ndarray, float]]:
         """Metric name -> (value of each client [N], value over all rows); NaN for a client without rows."""
@@ -47,9 +47,9 @@ class Evaluator:
             return totals / np.where(self.counts > 0, self.counts, np.nan), float(values.mean())
 
 
-def mean_loss(model: Functional, params: Tree, clients: Clients) -> float:
+def mean_loss(model: Functional, params: Tree, clients: Clients, precision: str) -> float:
     """Mean loss of a model over all training rows."""
-    return Evaluator(model, clients, "train")(params)["loss"][1]
+    return Evaluator(model, clients, "train", precision)(params)["loss"][1]
 
 
 @partial(jax.jit, static_argnames=("model",))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from fedhedge.algorithms.base import Algorithm, Batches, Layout, Tree
+from fedhedge.algorithms.base import Algorithm, Batches, Cohort, Layout, Tree
 from fedhedge.models.base import Functional
 from fedhedge.simulation.batches import Pool, draw
 
@@ -42,14 +42,16 @@ class Keys(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """Who works in which round. Shapes: clients, weights, steps [R, S]; number [R].
+    """Who works in which round. Shapes: clients, weights, mass, steps [R, S]; number [R].
 
-    clients: ascending client numbers, then N for empty slots. weights: aggregation weights, 0 for empty slots.
-    steps: local steps, 0 for empty slots. number: the rounds' numbers, from 0.
+    clients: ascending client numbers, then N for empty slots. weights: aggregation weights over the cohort, and
+    mass: over all clients, both 0 for empty slots. steps: local steps, 0 for empty slots. number: the rounds'
+    numbers, from 0.
     """
 
     clients: jax.Array
     weights: jax.Array
+    mass: jax.Array
     steps: jax.Array
     number: jax.Array
 
@@ -110,7 +112,7 @@ def one_round(
         total = jnp.sum(weights)
         weights = weights / jnp.where(total > 0.0, total, 1.0)
         up, seen = _only(used, up), _only(used, seen)
-    server = algorithm.aggregate(state.server, up, weights)
+    server = algorithm.aggregate(state.server, up, Cohort(item.clients, weights, item.mass))
     if plan.may_be_empty or plan.skip_nonfinite:
         server = jax.tree.map(partial(jnp.where, jnp.any(used)), server, state.server)
     healthy = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(server)]).all()
@@ -147,13 +149,13 @@ def compiled_rounds(
     schedule: Schedule,
     length: jax.Array,
 ) -> tuple[State, Tally]:
-    """The first `length` rounds of a schedule in one programme, which ends early at a non-finite upload."""
+    """The first `length` rounds of a schedule in one programme, which may end early (see `Algorithm.finished`)."""
     # Drawing is many small operations, cheap only for many rounds at once; all rows of a client need no draw.
     ahead = None if plan.batch_size is None else jax.vmap(partial(_rows, plan, pool, keys))(schedule)
 
     def going(carry: tuple[jax.Array, State, Tally]) -> jax.Array:
-        position, _, seen = carry
-        return (position < length) & (seen.bad_round < 0)
+        position, now, seen = carry
+        return (position < length) & (seen.bad_round < 0) & jnp.logical_not(algorithm.finished(now.server))
 
     def step(carry: tuple[jax.Array, State, Tally]) -> tuple[jax.Array, State, Tally]:
         position, state, tally = carry
@@ -180,19 +182,22 @@ def host_rounds(
 
     For methods that call a solver, and for convolutions, which run slowly inside a compiled loop on a CPU.
     """
+    single = _compiled_single if algorithm.traceable else _single
     for position in range(length):
         item = jax.tree.map(lambda leaf, at=position: leaf[at], schedule)
-        state, tally = _single(plan, algorithm, pool, keys, state, tally, item)
-        if int(tally.bad_round) >= 0:
+        state, tally = single(plan, algorithm, pool, keys, state, tally, item)
+        if int(tally.bad_round) >= 0 or bool(algorithm.finished(state.server)):
             break
     return state, tally
 
 
-@partial(jax.jit, static_argnames=("plan",))
 def _single(
     plan: Plan, algorithm: Algorithm, pool: Pool, keys: Keys, state: State, tally: Tally, item: Schedule
 ) -> tuple[State, Tally]:
     return one_round(plan, algorithm, pool, keys, state, tally, item, _rows(plan, pool, keys, item))
+
+
+_compiled_single = jax.jit(_single, static_argnames=("plan",))
 
 
 def _rows(plan: Plan, pool: Pool, keys: Keys, item: Schedule) -> tuple[jax.Array, jax.Array | None]:
@@ -211,7 +216,7 @@ def cohort_of_one(
 ) -> tuple[Tree, dict[str, jax.Array]]:
     """What client 0 alone would upload and observe in round 0; traced for its shapes, never run."""
     slot = jnp.zeros(1, jnp.int32)
-    item = Schedule(slot, jnp.ones(1), jnp.full(1, plan.steps, jnp.int32), jnp.asarray(0, jnp.int32))
+    item = Schedule(slot, jnp.ones(1), jnp.ones(1), jnp.full(1, plan.steps, jnp.int32), jnp.asarray(0, jnp.int32))
     rows, present = _rows(plan, pool, keys, item)
     batches = Batches(pool.features, pool.labels, rows, present, item.steps, plan.uniform_steps, plan.layout)
     state = jax.tree.map(lambda leaf: leaf[slot], clients)

@@ -16,6 +16,7 @@ from fedhedge.algorithms.base import Tree
 from fedhedge.models import ARCHITECTURES
 from fedhedge.models.base import Functional
 from fedhedge.simulation import checkpoint
+from fedhedge.simulation.arithmetic import arithmetic
 from fedhedge.simulation.history import OVER_ALL, from_arrays, to_arrays
 
 
@@ -47,12 +48,15 @@ class Run:
 
         Raises InvalidInput when the features have another shape than those trained on, or the model cannot predict.
         """
-        features = jnp.asarray(X, jnp.float32)
+        features = np.asarray(X)
         if features.shape[1:] != self.feature_shape:
             raise checks.InvalidInput("X", features.shape, f"an array of shape [n, {self._shape()}]")
         if self.model.predict is None:
             raise checks.InvalidInput("model", "a Functional without predict", "a Functional with predict")
-        found = np.asarray(self.model.predict(self.average_params if average else self.params, features))
+        params = self.average_params if average else self.params
+        precision = str(jax.tree.leaves(params)[0].dtype)
+        with arithmetic(precision):
+            found = np.asarray(self.model.predict(params, jnp.asarray(features, precision)))
         return np.asarray(self.classes)[found] if self.classes else found
 
     def clients(self, metric: str = "accuracy", split: str = "test", round: int | None = None) -> pd.Series:

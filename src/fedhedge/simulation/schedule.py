@@ -22,12 +22,14 @@ def compact(
     if width is None:
         width = min(population, 1 << max(0, int(sizes.max(initial=0)) - 1).bit_length())
     clients = np.full((capacity, width), population, np.int32)
-    weights = np.zeros((capacity, width), np.float32)
+    weights = np.zeros((capacity, width))
+    shares = np.zeros((capacity, width))
     work = np.zeros((capacity, width), np.int32)
     rows, who = np.nonzero(present)
     slot = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     clients[rows, slot] = who
     weights[rows, slot] = mass[who] / (present @ mass)[rows]
+    shares[rows, slot] = (mass / mass.sum())[who]
     work[rows, slot] = steps[who]
     number = first + np.arange(capacity, dtype=np.int32)
-    return Schedule(*(jnp.asarray(array) for array in (clients, weights, work, number)))
+    return Schedule(*(jnp.asarray(array) for array in (clients, weights, shares, work, number)))

@@ -6,6 +6,8 @@ run.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import jax
@@ -25,7 +27,7 @@ _LOWEST = (10.0 / ATMOSPHERE) ** (1 / 7)
 _HIGHEST = (1e8 / ATMOSPHERE) ** (1 / 7)
 # A step below this fraction of y, 1e-5 of log p, ends the search.
 _TOLERANCE = 1e-5 / 7
-# From this iteration on every other one bisects.
+# Iterations of Newton's method before it has to be careful.
 _PATIENCE = 8
 
 
@@ -112,10 +114,9 @@ def advance(
     the valves and out through the leak, at the lines' pressures of the last step.
 
     q falls with y and 1 / g rises, so there is one root. Its regime (inlet open, both closed, outlet open) follows
-    from the signs at the two cracking pressures, where no valve flows. Inside a regime the residual is smooth but for
-    one kink, where a valve is fully open: Newton's method in log y, with bisection whenever it leaves the bracket or
-    takes long, as when it cycles between the two sides of the kink. `Exchange.iterations` is `limit` when the method
-    has not converged; the caller has to look.
+    from the signs at the two cracking pressures, where no valve flows; inside a regime the residual is smooth but for
+    a kink where the valve is fully open. `Exchange.iterations` is `limit` when the solution has not converged: the
+    caller has to look.
     """
     contents = chambers.contents
     first = jnp.arange(3)[:, None] == 0
@@ -149,32 +150,50 @@ def advance(
         fall = volume * density**2 * (5.0 * air + 7.0 * oil) + 7.0 * step * slope * pressure
         return y + y * excess / fall
 
-    def unfinished(search: _Search) -> jax.Array:
-        return jnp.any(search.active) & (search.iterations < limit)
-
-    def iterate(search: _Search) -> _Search:
-        y = search.y
-        proposed = newton(y)
-        low = jnp.where(proposed > y, y, search.low)
-        high = jnp.where(proposed > y, search.high, y)
-        # A root on the end of the bracket must not be bisected away, nor a NaN.
-        outside = (proposed < low - 1e-9) | (proposed > high + 1e-9)
-        late = (search.iterations >= _PATIENCE) & (search.iterations % 2 == 0)
-        cycling = late & (jnp.abs(proposed - y) > 1e-3 * y)
-        proposed = jnp.where(outside | cycling, 0.5 * (low + high), proposed)
-        # A chamber that is done waits for the others unchanged, so that no run depends on its neighbours.
-        proposed = jnp.where(search.active, proposed, y)
-        # Written so that a NaN is never done.
-        active = ~(jnp.abs(proposed - y) <= _TOLERANCE * y)
-        return _Search(proposed, low, high, active, search.iterations + 1)
-
     y, y_before = chambers.y, chambers.y_before
     steady = (jnp.minimum(y, y_before) >= low) & (jnp.maximum(y, y_before) <= high)
     start = jnp.clip(jnp.where(steady, 2.0 * y - y_before, y), low, high)
-    search = _Search(start, low, high, jnp.ones_like(start, dtype=bool), jnp.int32(0))
-    root, *_, iterations = lax.while_loop(unfinished, iterate, search)
+    root, iterations = _solve(newton, start, low, high, limit)
 
     pressure = ATMOSPHERE * root**7
     through, out, _ = flows(pressure)
     inflow, outflow = jnp.where(fills, through, 0.0), jnp.where(fills, 0.0, through)
     return Chambers(contents - step * out, root, y), Exchange(pressure, inflow, outflow, iterations)
+
+
+def _solve(
+    newton: Callable[[jax.Array], jax.Array], start: jax.Array, low: jax.Array, high: jax.Array, limit: int
+) -> tuple[jax.Array, jax.Array]:
+    """Root of a falling function between `low` and `high`, elementwise, and the iterations that the slowest took.
+
+    `newton` maps a point to the next one of Newton's method, which lies on the root's side of it. A step that leaves
+    the bracket is replaced by a bisection. That alone may cycle between the two sides of a kink, so that from iteration
+    `_PATIENCE` on long steps are bisections, too.
+    """
+
+    def iterate(search: _Search, careful: bool) -> _Search:
+        y = search.y
+        proposed = newton(y)
+        low = jnp.where(proposed > y, y, search.low)
+        high = jnp.where(proposed > y, search.high, y)
+        # A root on the end of the bracket must not be bisected away, nor a NaN.
+        rejected = (proposed < low - 1e-9) | (proposed > high + 1e-9)
+        if careful:
+            rejected |= jnp.abs(proposed - y) > 1e-3 * y
+        proposed = jnp.where(rejected, 0.5 * (low + high), proposed)
+        # An element that is done waits for the others unchanged, so that no run depends on its neighbours.
+        proposed = jnp.where(search.active, proposed, y)
+        # Written so that a NaN is never done.
+        active = ~(jnp.abs(proposed - y) <= _TOLERANCE * y)
+        return _Search(proposed, low, high, active, search.iterations + 1)
+
+    def converge(search: _Search, limit: int, careful: bool) -> _Search:
+        def unfinished(search: _Search) -> jax.Array:
+            return jnp.any(search.active) & (search.iterations < limit)
+
+        return lax.while_loop(unfinished, functools.partial(iterate, careful=careful), search)
+
+    search = _Search(start, low, high, jnp.ones_like(start, dtype=bool), jnp.int32(0))
+    search = converge(search, _PATIENCE, careful=False)
+    search = converge(search, limit, careful=True)
+    return search.y, search.iterations

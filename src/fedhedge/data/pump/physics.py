@@ -99,8 +99,9 @@ def simulate(plant: Plant, angle: np.ndarray, *, from_rest: bool = False, limit:
     Semi-implicit steps of 0.2 ms: chambers implicit, lines linearly implicit, mechanics explicit with implicit
     bearing friction.
 
-    A run's numbers depend neither on the other runs of the call nor on threads. Computed on the CPU in float64,
-    whatever JAX is set to. Raises RuntimeError when the chamber pressures do not converge within `limit` iterations.
+    A run's numbers depend neither on the other runs of the call nor on threads; on how many there are only by
+    rounding. Computed on the CPU in float64, whatever JAX is set to. Raises RuntimeError when the chamber pressures do
+    not converge within `limit` iterations.
     """
     n = len(angle)
     full = Plant(*(np.broadcast_to(np.asarray(value, float), n) for value in plant))
@@ -113,7 +114,7 @@ def simulate(plant: Plant, angle: np.ndarray, *, from_rest: bool = False, limit:
 
 @functools.partial(jax.jit, static_argnames="from_rest")
 def _run(plant: Plant, angle: jax.Array, from_rest: bool, limit: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Flow and speed [1200, N] and the largest number of iterations of any step."""
+    """Flow and speed [1200, N] and the most iterations that a step took."""
     fixed = _fixed(plant)
 
     def step(_: int, carry: tuple[_State, jax.Array, jax.Array]) -> tuple[_State, jax.Array, jax.Array]:
@@ -155,7 +156,7 @@ def _start(fixed: _Fixed, angle: jax.Array, from_rest: bool) -> _State:
 
 
 def _step(state: _State, fixed: _Fixed, limit: int) -> tuple[_State, jax.Array, jax.Array]:
-    """One step; also the flow out of the pump [N] and the iterations that the chambers took."""
+    """One step; also the flow out of the pump [N] and the iterations that the slowest chamber took."""
     sine, cosine = _turn(state.sine, state.cosine, STEP * state.speed)
     volume, lever = _plungers(sine, cosine)
     filled, exchange = chambers.advance(state.chambers, volume, state.inlet, state.outlet, fixed.orifices, STEP, limit)

@@ -1,0 +1,1 @@
+"""Experiments: the demonstration, and the papers' tables and figures."""

@@ -1,0 +1,83 @@
+"""Axes placed in inches, and labels that keep out of each other's way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from fedhedge.report.style import FONT, WIDTH, Look
+
+_LETTER = 0.6 * FONT / 72
+_LONGEST_DIRECT = 12
+_MOST_DIRECT = 8
+
+
+def figure(
+    rows: Sequence[float], *, left: float, right: float, top: float, bottom: float, gap: float
+) -> tuple[Figure, list[Axes]]:
+    """A figure of the common width with one axes for each height in `rows`; all measures in inches."""
+    height = top + sum(rows) + gap * (len(rows) - 1) + bottom
+    made = Figure(figsize=(WIDTH, height))
+    axes = []
+    at = height - top
+    for row in rows:
+        at -= row
+        axes.append(made.add_axes((left / WIDTH, at / height, (WIDTH - left - right) / WIDTH, row / height)))
+        at -= gap
+    return made, axes
+
+
+def fit_beside(labels: Sequence[str]) -> bool:
+    """Whether labels are few and short enough to stand beside the ends of their lines."""
+    return len(labels) <= _MOST_DIRECT and max(map(len, labels)) <= _LONGEST_DIRECT
+
+
+def room_beside(labels: Sequence[str]) -> float:
+    """Inches that labels need on the right of an axes."""
+    return 0.32 + _LETTER * max(map(len, labels))
+
+
+def label_ends(axes: Axes, ends: Mapping[str, tuple[float, float]], looks: Mapping[str, Look]) -> None:
+    """Write each label beside the end (x, y) of its line, moved apart where they would overlap, with a leader to it."""
+    labels = sorted(ends, key=lambda label: ends[label][1])
+    low, high = axes.get_ylim()
+    dots = axes.figure.dpi
+    gap = (high - low) * 1.25 * FONT / 72 / (axes.bbox.height / dots)
+    heights = spaced([ends[label][1] for label in labels], gap, low, high)
+    right = axes.get_xlim()[1]
+    inch = (right - axes.get_xlim()[0]) / (axes.bbox.width / dots)
+    for label, height in zip(labels, heights, strict=True):
+        x, y = ends[label]
+        look = looks[label]
+        path = ([x, right + 0.05 * inch, right + 0.2 * inch], [y, height, height])
+        axes.add_line(Line2D(*path, color=look.colour, linewidth=1.0, clip_on=False))
+        axes.text(right + 0.25 * inch, height, label, va="center", ha="left")
+
+
+def spaced(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Ascending positions near the ascending ones wanted, at least `gap` apart, inside [low, high] where they fit."""
+    placed = list(wanted)
+    for i in range(1, len(placed)):
+        placed[i] = max(placed[i], placed[i - 1] + gap)
+    ceiling = high
+    for i in reversed(range(len(placed))):
+        placed[i] = min(placed[i], ceiling)
+        ceiling = placed[i] - gap
+    short = max(0.0, low - placed[0]) if placed else 0.0
+    return [position + short for position in placed]
+
+
+def client_ticks(axes: Axes, order: np.ndarray, rare: Sequence[int]) -> None:
+    """Number some clients below bars in `order`: all rare ones, and others as room allows."""
+    clients = len(order)
+    stride = max(1, -(-clients // 12)) if clients > 15 else 1
+    marked = {int(position) for position in np.flatnonzero(np.isin(order, rare))}
+    near = {position + shift for position in marked for shift in range(-(clients // 30), clients // 30 + 1)}
+    chosen = sorted(marked | {position for position in range(0, clients, stride) if position not in near})
+    axes.set_xticks(chosen, [str(order[position]) for position in chosen], rotation=90 if clients > 15 else 0)
+    axes.set_xlim(-0.7, clients - 0.3)
+    axes.tick_params(axis="x", length=0)

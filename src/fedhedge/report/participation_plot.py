@@ -1,0 +1,50 @@
+"""The weight that each client really had, against the law of availability."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedhedge.evaluation import participation
+from fedhedge.evaluation.columns import as_percent
+from fedhedge.report.layout import client_ticks, figure
+from fedhedge.report.plot import Plot
+from fedhedge.report.study import Study, descending
+from fedhedge.report.style import INK, MUTED, SERIES
+
+
+def participation_plots(study: Study) -> list[Plot]:
+    """p_i as bars, observed weights as dots, and the uniform weight as a line; one figure for each set of draws."""
+    plots = []
+    for number, (labels, runs) in enumerate(study.draws().items()):
+        table = participation(runs)
+        order = descending(table["weight"].to_numpy())
+        made, (axes,) = figure([1.7], left=0.48, right=0.08, top=0.38, bottom=0.58, gap=0.0)
+        axes.grid(False)
+        positions = np.arange(len(table))
+        weight, observed = (100.0 * table[name].to_numpy()[order] for name in ("weight", "observed_weight"))
+        uniform = float(table["uniform_weight"].iloc[0])
+        axes.bar(positions, weight, width=0.8, color=SERIES[0], alpha=0.55, linewidth=0)
+        axes.plot(positions, observed, "o", color=INK, markersize=2.6)
+        axes.axhline(100.0 * uniform, color=MUTED, linewidth=1.0, linestyle=(0, (4, 2)))
+        axes.set_title("Weight of a client in the average, %", x=-0.4 / 3.64)
+        axes.set_xlabel("client, from largest to smallest weight")
+        client_ticks(axes, order, study.rare)
+        smallest = table.loc[order[-min(3, len(order)) :]]
+        said = "; ".join(
+            f"client {row['client']}: p {as_percent(row['weight'])} %, observed "
+            f"{as_percent(row['observed_weight'])} %, through in {row['got_through']} rounds, "
+            f"{row['expected']:.1f} expected"
+            for row in smallest.to_dict("records")
+        )
+        seeds = f"{len(runs)} seed{'s' if len(runs) > 1 else ''}"
+        plots.append(
+            Plot(
+                "participation" if number == 0 else f"participation-{number + 1}",
+                f"Weight of each client. Uniform weight {as_percent(uniform)} %; the largest p is "
+                f"{as_percent(table['weight'].max())} %. The smallest: {said}.",
+                f"{', '.join(labels)}. Bars: weight p by the law. Dots: observed, {seeds} together. "
+                f"Dashed line: uniform, {as_percent(uniform)} %.",
+                made,
+            )
+        )
+    return plots
