@@ -191,7 +191,7 @@ def rounds_done(folder):
 
 
 def resumes_bit_for_bit(file, cache, algorithm, kills):
-    rounds = 6000
+    rounds = 4000
     arguments = ["run", file, "--quiet", "--set", f"rounds={rounds}", "--set", "evaluate_every=50"]
     arguments += ["--set", f"algorithm={{name='{algorithm}'}}", "--out"]
     assert main([*arguments, "whole"]) == 0

@@ -14,8 +14,11 @@ from fedhedge.dro.norms import phi, steepest_direction
 from fedhedge.dro.problem import Floats, Ints, Problem
 from fedhedge.dro.working_set import Cuts, Pieces, WorkingSet, finite_cost
 
-# Temperatures of the soft maxima over pieces and over norms, in units of the loss.
+# Temperatures of the soft maxima over pieces and over norms, in units of the loss. The first one is lowered, by this
+# factor and at most so often, while more pieces are near a kink than an optimum can need by far.
 _LOSS_SMOOTHING = 0.02
+_COOLING = 0.3
+_STAGES = 6
 _SLOPE_SMOOTHING = 0.05
 # Soft weight from which a piece, a pair or a direction enters the working set.
 _THRESHOLD = 0.1
@@ -32,11 +35,18 @@ class Start(NamedTuple):
 def smoothed_start(problem: Problem, center: Floats, rho: float) -> Start:
     """Minimise r softmax(lam, pair norms) + mean softmax(pieces) + rho/2 ||M - C||^2 roughly, by L-BFGS."""
     smoothed = _Smoothed(problem, center, rho)
+    enough = 4 * (center.size + 1)
     lam = max(1.0, float(phi(center, problem.norm)))
     bounds = [(None, None)] * center.size + [(0.0, None)]
     options = {"maxiter": _ITERATIONS, "ftol": 1e-7, "gtol": 1e-4}
-    result = minimize(smoothed, np.append(center, lam), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return Start(*smoothed.working_set(result.x))
+    vector = np.append(center, lam)
+    for _ in range(_STAGES):
+        vector = minimize(smoothed, vector, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+        start = smoothed.start(vector)
+        if len(start.working_set.extra.row) <= enough:
+            break
+        smoothed.temperature *= _COOLING
+    return start
 
 
 class _Smoothed:
@@ -44,6 +54,7 @@ class _Smoothed:
 
     def __init__(self, problem: Problem, center: Floats, rho: float) -> None:
         self.problem, self.center, self.rho = problem, center, rho
+        self.temperature = _LOSS_SMOOTHING
         classes = problem.classes
         self.rival, self.label = np.nonzero(~np.eye(classes, dtype=bool))
         self.flips = self.label != problem.y[:, None]
@@ -67,7 +78,7 @@ class _Smoothed:
         in_lam = radius * share[0] - (weight[:, 1:] * self.price).sum() / rows
         return float(value), np.append(in_coef, in_lam)
 
-    def working_set(self, vector: Floats) -> tuple[Floats, WorkingSet]:
+    def start(self, vector: Floats) -> Start:
         """The model, and what carries more weight there than the threshold."""
         problem = self.problem
         coef, lam = self._unpack(vector)
@@ -82,7 +93,8 @@ class _Smoothed:
         _, share, direction = self._slope(coef, lam)
         binding = share[1:] > (_THRESHOLD if problem.radius > 0.0 else 1.0)
         cuts = self._cuts(np.flatnonzero(binding), coef, direction)
-        return coef, WorkingSet(Pieces(every, rival[base], label[base]), Pieces(row, rival[piece], label[piece]), cuts)
+        base_pieces = Pieces(every, rival[base], label[base])
+        return Start(coef, WorkingSet(base_pieces, Pieces(row, rival[piece], label[piece]), cuts))
 
     def _unpack(self, vector: Floats) -> tuple[Floats, float]:
         return vector[:-1].reshape(self.center.shape), float(vector[-1])
@@ -91,7 +103,7 @@ class _Smoothed:
         """Soft maximum of each row's pieces, the zero piece first, and their weights [N, 1 + K(K-1)]."""
         margin = 1.0 + self.problem.X @ (self.signs @ coef).T - lam * self.price
         margin[self.trusted] = -np.inf
-        return _softmax(np.column_stack([np.zeros(len(margin)), margin]), _LOSS_SMOOTHING)
+        return _softmax(np.column_stack([np.zeros(len(margin)), margin]), self.temperature)
 
     def _slope(self, coef: Floats, lam: float) -> tuple[float, Floats, Floats]:
         """Soft maximum of lam and the smoothed pair norms, their shares [1 + pairs], and the norms' gradients."""

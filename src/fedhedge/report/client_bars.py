@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedhedge.evaluation.columns import as_number, as_percent
-from fedhedge.report.layout import client_ticks, figure
+from fedhedge.report.layout import client_ticks, figure, shortened
 from fedhedge.report.plot import Plot
 from fedhedge.report.study import Study, descending
 from fedhedge.report.style import MUTED, looks
@@ -31,13 +31,16 @@ def client_bars(study: Study) -> Plot:
         for mask, alpha in ((rare, 1.0), (~rare, 0.55 if study.rare else 0.9)):
             axes[row].bar(positions[mask], mean[mask], width=0.8, color=colour, alpha=alpha, linewidth=0)
         if frame.shape[1] > 1:
-            axes[row].vlines(positions, values.min(axis=1), values.max(axis=1), color=MUTED, linewidth=0.9)
+            axes[row].vlines(
+                positions, values.min(axis=1), values.max(axis=1), color=MUTED, linewidth=min(0.9, 30 / len(order))
+            )
         axes[row].set_ylim(0.0, 100.0 if percent else 1.05 * highest or 1.0)
         if percent:
             axes[row].set_yticks([0, 50, 100])
         numbers = study.table.loc[label].to_dict()
         short = f"mean {show(numbers['mean'])}{unit}, worst {show(numbers['worst_client'])}{unit}"
-        axes[row].set_title(f"{label}: {short}", x=-0.4 / 3.64)
+        whole = f"{label}: {short}"
+        axes[row].set_title(whole if whole == shortened(whole) else shortened(label), x=-0.4 / 3.64)
         said.append(f"{label}: {short}" + (f", rare {show(numbers['rare'])}{unit}" if study.rare else ""))
     last = axes[-1]
     for each in axes:

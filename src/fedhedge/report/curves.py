@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from fedhedge.evaluation import over_all
 from fedhedge.evaluation.columns import as_number, as_percent, with_sd
-from fedhedge.report.layout import figure, fit_beside, label_ends, room_beside
+from fedhedge.report.layout import figure, fit_beside, label_ends, room_beside, shortened
 from fedhedge.report.plot import Plot
 from fedhedge.report.study import Study
 from fedhedge.report.style import MUTED, Look, looks
@@ -93,7 +93,9 @@ def curve_plot(
     ends = {label: _draw(axes, frame * scale, shown[label]) for label, frame in data.items()}
     axes.set_title(f"{title}, %" if percent else title, x=-0.42 / 3.0)
     axes.set_xlabel("round")
-    axes.set_xlim(min(frame.index.min() for frame in data.values()), max(frame.index.max() for frame in data.values()))
+    rounds = [number for frame in data.values() for number in frame.index]
+    if min(rounds) < max(rounds):
+        axes.set_xlim(min(rounds), max(rounds))
     for level in levels or ():
         axes.axhline(level * scale, color=MUTED, linewidth=1.0, linestyle=(0, (2, 2)))
     if percent:
@@ -103,7 +105,9 @@ def curve_plot(
         label_ends(axes, {label: end for label, end in ends.items() if end[1] == end[1]}, shown)
     else:
         handles = [Line2D([], [], color=shown[label].colour, linestyle=shown[label].dash) for label in labels]
-        made.legend(handles, labels, loc="lower left", bbox_to_anchor=(0.0, 0.0), borderaxespad=0.2)
+        made.legend(
+            handles, list(map(shortened, labels)), loc="lower left", bbox_to_anchor=(0.0, 0.0), borderaxespad=0.2
+        )
     return Plot(name, f"{title} by round. {_in_words(data, percent)}", caption, made)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ from fedhedge.report.style import FONT, WIDTH, Look
 _LETTER = 0.6 * FONT / 72
 _LONGEST_DIRECT = 12
 _MOST_DIRECT = 8
+_LONGEST_LINE = 50
 
 
 def figure(
@@ -71,13 +73,21 @@ def spaced(wanted: Sequence[float], gap: float, low: float, high: float) -> list
     return [position + short for position in placed]
 
 
+def shortened(text: str) -> str:
+    """The text, cut where the width of a figure ends."""
+    return text if len(text) <= _LONGEST_LINE else f"{text[: _LONGEST_LINE - 1]}…"
+
+
 def client_ticks(axes: Axes, order: np.ndarray, rare: Sequence[int]) -> None:
-    """Number some clients below bars in `order`: all rare ones, and others as room allows."""
+    """Number the clients below bars in `order`, as room allows: the rare ones first, then others evenly."""
     clients = len(order)
     stride = max(1, -(-clients // 12)) if clients > 15 else 1
-    marked = {int(position) for position in np.flatnonzero(np.isin(order, rare))}
-    near = {position + shift for position in marked for shift in range(-(clients // 30), clients // 30 + 1)}
-    chosen = sorted(marked | {position for position in range(0, clients, stride) if position not in near})
+    points = 72 * axes.bbox.width / axes.figure.dpi / clients
+    apart = max(1, math.ceil(0.85 * FONT / points))
+    chosen: list[int] = []
+    for position in [*np.flatnonzero(np.isin(order, rare)).tolist(), *range(0, clients, stride)]:
+        if all(abs(position - other) >= apart for other in chosen):
+            chosen.append(position)
     axes.set_xticks(chosen, [str(order[position]) for position in chosen], rotation=90 if clients > 15 else 0)
     axes.set_xlim(-0.7, clients - 0.3)
     axes.tick_params(axis="x", length=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,14 +19,26 @@ _UNSETTLED = 1.5
 
 
 def notes(study: Study) -> list[str]:
-    """Warnings about a study, each one sentence or two; empty when nothing speaks against it."""
-    found = [
-        *_comparability(study),
-        *_missing(study),
-        *(text for label, runs in study.groups.items() for text in _of_method(label, runs)),
-        *(text for labels, runs in study.draws().items() for text in _of_draws(labels, runs)),
-    ]
-    return list(dict.fromkeys(found))
+    """Warnings about a study, one for each kind of trouble; empty when nothing speaks against it."""
+    groups, draws = study.groups, {", ".join(labels): runs for labels, runs in study.draws().items()}
+    kinds = {
+        "Uploads that were not finite were left out": _about(groups, _skipped),
+        "Uploads were weighted by rows, so that p is not the weight of a client": _about(groups, _weighted),
+        "Beta has not settled: share of tail steps in the last half against alpha": _about(groups, _unsettled),
+        "Rounds in which nobody got through, and which changed nothing": _about(draws, _empty),
+        "Never got through": _about(draws, _absent),
+        "Got through far from as often as the law of availability says": _about(draws, _odd),
+    }
+    grouped = [f"{what}: {'; '.join(who)}." for what, who in kinds.items() if who]
+    return [*_comparability(study), *_missing(study), *grouped]
+
+
+def _about(groups: Mapping[str, Sequence[Run]], fact: Callable[[Sequence[Run]], str]) -> list[str]:
+    """The fact about each group, where there is one to tell; a fact about all groups is told once."""
+    found = {label: fact(runs) for label, runs in groups.items()}
+    if len(set(found.values())) == 1 and len(found) > 1:
+        found = {"all methods": next(iter(found.values()))}
+    return [f"{label} ({text})" for label, text in found.items() if text]
 
 
 def _comparability(study: Study) -> list[str]:
@@ -49,25 +61,26 @@ def _missing(study: Study) -> list[str]:
     empty = sorted({int(client) for frame in study.final.values() for client in frame.index[frame.isna().any(axis=1)]})
     if not empty:
         return []
-    return [f"{_clients(empty)} without {study.split} rows: left out of all numbers over clients."]
+    return [f"Left out of all numbers over clients, for want of {study.split} rows: {_clients(empty)}."]
 
 
-def _of_method(label: str, runs: Sequence[Run]) -> list[str]:
+def _skipped(runs: Sequence[Run]) -> str:
+    skipped, uploads = (sum(run.counts[name] for run in runs) for name in ("skipped_uploads", "uploads"))
+    return f"{skipped} of {uploads}" if skipped else ""
+
+
+def _weighted(runs: Sequence[Run]) -> str:
+    found = sorted({run.settings["weighting"] for run in runs} - {"uniform"})
+    return ", ".join(found)
+
+
+def _unsettled(runs: Sequence[Run]) -> str:
     said = []
-    skipped = sum(run.counts["skipped_uploads"] for run in runs)
-    if skipped:
-        total = sum(run.counts["uploads"] for run in runs)
-        said.append(f"{label}: {skipped} of {total} uploads were not finite and were left out.")
-    if any(run.settings["weighting"] != "uniform" for run in runs):
-        said.append(f"{label}: uploads are weighted by rows, so that p_i is not the weight of a client.")
     for run in runs:
         alpha, rate = run.settings["algorithm"].get("alpha"), _late_tail_rate(run)
         if alpha is not None and rate is not None and not alpha / _UNSETTLED <= rate <= alpha * _UNSETTLED:
-            said.append(
-                f"{label}, seed {run.settings['seed']}: {100 * rate:.3g} % of the local steps in the last half were in "
-                f"the tail, against alpha = {100 * alpha:.3g} %: beta has not settled."
-            )
-    return said
+            said.append(f"seed {run.settings['seed']}: {100 * rate:.3g} % against {100 * alpha:.3g} %")
+    return ", ".join(said)
 
 
 def _late_tail_rate(run: Run) -> float | None:
@@ -78,23 +91,23 @@ def _late_tail_rate(run: Run) -> float | None:
     return float(rates[rates.index > run.counts["rounds"] / 2].mean())
 
 
-def _of_draws(labels: Sequence[str], runs: Sequence[Run]) -> list[str]:
-    said = []
-    name = ", ".join(labels)
-    rounds = sum(run.counts["rounds"] for run in runs)
-    empty = sum(run.counts["empty_rounds"] for run in runs)
-    if empty:
-        said.append(f"{name}: nobody got through in {empty} of {rounds} rounds, which changed nothing.")
+def _empty(runs: Sequence[Run]) -> str:
+    empty, rounds = (sum(run.counts[name] for run in runs) for name in ("empty_rounds", "rounds"))
+    return f"{empty} of {rounds}" if empty else ""
+
+
+def _absent(runs: Sequence[Run]) -> str:
     table = participation(runs)
-    absent = table.loc[table["got_through"] == 0, "client"].tolist()
-    if absent:
-        said.append(f"{name}: {_clients(absent)} never got through in {rounds} rounds.")
-    odd = table.loc[np.abs(table["z"]) > _UNLIKELY, "client"].tolist()
-    if odd:
-        said.append(f"{name}: {_clients(odd)} got through far from as often as the law of availability says.")
-    return said
+    return _clients(table.loc[table["got_through"] == 0, "client"].tolist())
+
+
+def _odd(runs: Sequence[Run]) -> str:
+    table = participation(runs)
+    return _clients(table.loc[np.abs(table["z"]) > _UNLIKELY, "client"].tolist())
 
 
 def _clients(numbers: Sequence[int]) -> str:
-    shown = ", ".join(map(str, numbers[:8])) + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")
-    return f"client{'s' if len(numbers) > 1 else ''} {shown}"
+    if not numbers:
+        return ""
+    more = f" and {len(numbers) - 8} more" if len(numbers) > 8 else ""
+    return f"client{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers[:8]))}{more}"

@@ -36,13 +36,13 @@ def participation_plots(study: Study) -> list[Plot]:
             f"{row['expected']:.1f} expected"
             for row in smallest.to_dict("records")
         )
-        seeds = f"{len(runs)} seed{'s' if len(runs) > 1 else ''}"
+        seeds = f"{len(runs)} seeds together" if len(runs) > 1 else "one seed"
         plots.append(
             Plot(
                 "participation" if number == 0 else f"participation-{number + 1}",
                 f"Weight of each client. Uniform weight {as_percent(uniform)} %; the largest p is "
                 f"{as_percent(table['weight'].max())} %. The smallest: {said}.",
-                f"{', '.join(labels)}. Bars: weight p by the law. Dots: observed, {seeds} together. "
+                f"{', '.join(labels)}. Bars: weight p by the law. Dots: observed, {seeds}. "
                 f"Dashed line: uniform, {as_percent(uniform)} %.",
                 made,
             )

@@ -110,21 +110,20 @@ def _signed(value: float, percent: bool) -> str:
 
 
 def worst_clients(study: Study) -> Table:
-    """The worst clients of each method, by their mean over seeds."""
-    percent = study.metric == "accuracy"
-    show = as_percent if percent else as_number
+    """The worst clients of each method by their mean over seeds, with how likely they are to get through."""
+    show = as_percent if study.metric == "accuracy" else as_number
     rows: list[list[str]] = []
-    for label, members in study.groups.items():
-        frame = study.final[label]
+    for label, frame in study.final.items():
         mean = frame.mean(axis=1).dropna().sort_values(ascending=study.higher_is_better, kind="stable")
         sd = frame.std(axis=1, ddof=1)
-        law = participation(members).to_dict("records")
-        for client in mean.index[:WORST].tolist():
-            through = law[client]["got_through"] / len(members)
-            value = with_sd(show, float(mean[client]), float(sd[client]))
-            rows.append([label, str(client), value, as_percent(law[client]["inclusion"]), as_count(through)])
-    unit = " %" if percent else ""
-    return Table(["method", "client", f"{study.metric}{unit}", "P(through)\n%", "rounds\nthrough"], rows)
+        inclusion = study.groups[label][0].inclusion_probabilities
+        cells = [
+            f"{client}: {with_sd(show, mean[client], sd[client])}\nthrough {as_percent(inclusion[client])} %"
+            for client in mean.index[:WORST].tolist()
+        ]
+        rows.append([label, *cells])
+    width = max(map(len, rows)) - 1
+    return Table(["method", "worst", "second", "third"][: width + 1], rows)
 
 
 def every_client(study: Study) -> Table:

@@ -22,7 +22,7 @@ SEGMENT, HOP = 128, 32
 class Signals:
     """Signals x [n, N] sampled at 1 kHz, one a row, and what several features need of them.
 
-    m_k is the mean of (x - mean)^k. A signal must not be constant.
+    m_k is the mean of (x - mean)^k. Signals are taken to carry noise: none is constant or without power at a frequency.
     """
 
     def __init__(self, x: np.ndarray) -> None:
