@@ -242,6 +242,16 @@ def test_warnings_are_one_line_each(file, capsys):
     assert said[0].startswith("fedhedge: warning: FedeRage: beta needs about ")
 
 
+def test_splits_without_a_row_are_left_out_of_what_is_said(file, capsys):
+    arguments = ["--set", "partition.validation=0", "--set", "evaluate_on=['train', 'validation']"]
+    assert main(["run", file, *arguments]) == 0
+    said = capsys.readouterr().out
+    assert "train accuracy" in said
+    assert "validation" not in said
+    assert main(["run", file, "--set", "evaluate_on=[]", "--out", "unseen"]) == 0
+    assert "accuracy" not in capsys.readouterr().out
+
+
 def test_only_debug_shows_a_traceback(file, capsys, monkeypatch):
     assert main(["run", file, "--set", "rounds=0", "--debug"]) == 2
     assert main(["--debug", "run", file, "--set", "rounds=0"]) == 2

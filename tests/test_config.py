@@ -143,7 +143,9 @@ def test_a_value_that_is_not_toml_is_text(text, value):
         ("algorithm.rounds=9", "it stands above the first table"),
         ("model.hiden=[3]", "model.hiden: received [3]; allowed: the keys hidden (did you mean hidden?)"),
         ("partition.root='x'", "partition.root: received 'x'; allowed: the keys clients, classes_per_client, reserved"),
-        ("data.rows=3", "data.rows: received 3; allowed: the keys root"),
+        ("data.rows=3", "data.rows: received 3; allowed: no further key"),
+        ("data.root=x", "data.root: received 'x'; allowed: no further key"),
+        ("data={source='mnist', rood='x'}", "data.rood: received 'x'; allowed: the keys root (did you mean root?)"),
         ("loop=host", "loop: received 'host'; allowed: the keys rounds"),
         ("algorithm={name='FedAvg', alpha=0.1}", "algorithm.alpha: received 0.1; allowed: the keys step, ball"),
         ("availability={name='Dropout', rate=0.1, law={name='FixedSize', sise=2}}", "availability.law.sise: "),
@@ -325,7 +327,8 @@ def test_a_folder_of_sites_needs_no_partition(file, tmp_path):
 
 
 def test_where_the_data_lie_is_no_setting(file):
-    assert load_config(file, ["data.root=somewhere"]).settings == load_config(file).settings
+    there, here = (load_config(file, ["data.source=mnist", f"data.root={root}"]) for root in ("there", "here"))
+    assert there.settings == here.settings
 
 
 @pytest.mark.parametrize("name", PAPER)

@@ -72,7 +72,7 @@ def test_runs_with_other_draws_get_a_figure_of_their_own():
 
 
 def test_files_are_written_and_are_the_same_each_time(tmp_path):
-    runs = federation(seeds=2, evaluations=3)
+    runs = federation(seeds=1, evaluations=2)
     paths = write_plots(runs, tmp_path / "one", rare=RARE)
     again = write_plots(runs, tmp_path / "two", rare=RARE)
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == sorted(path.name for path in paths)
@@ -135,3 +135,14 @@ def test_the_readers_settings_do_not_change_a_figure():
     plain = named(runs)["client-mean"].svg()
     with mpl.rc_context({"axes.facecolor": "pink", "font.size": 30, "svg.fonttype": "path"}):
         assert named(runs)["client-mean"].svg() == plain
+
+
+def test_clients_sorted_by_one_of_several_laws_say_whose():
+    runs = {name: [make_run([[0.5] * 2], inclusion=law)] for name, law in (("A", [0.2, 0.4]), ("B", [0.4, 0.2]))}
+    assert "Sorted by availability under A." in named(runs)["clients"].caption
+    assert "Sorted" not in named({"A": runs["A"]})["clients"].caption
+
+
+def test_runs_over_different_numbers_of_clients_are_refused():
+    with pytest.raises(InvalidInput, match=r"clients: received \[1, 2\]"):
+        Study.of({"A": [make_run([[0.5]])], "B": [make_run([[0.5, 0.5]])]})

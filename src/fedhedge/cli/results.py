@@ -15,6 +15,7 @@ from fedhedge.simulation.driver import HISTORY_NAME
 
 SUMMARY = "summary.json"
 RUN = "run.npz"
+REPORT = "report.html"
 
 
 def write(run: Run, settings: Mapping[str, Any], folder: Path, title: str) -> None:
@@ -26,10 +27,10 @@ def write(run: Run, settings: Mapping[str, Any], folder: Path, title: str) -> No
     files.write_table(folder / HISTORY_NAME, run.history)
     files.write_table(folder / "participation.parquet", run.participation)
     run.save(folder / RUN)
-    for split in run.settings["evaluate_on"][-1:]:
+    for split in splits(run)[-1:]:
         shown: dict[str, Any] = {"rare": seldom_there(run), "split": split}
         report.write_plots([run], folder / "plots", **shown)
-        report.write_report([run], folder / "report.html", title=title, **shown)
+        report.write_report([run], folder / REPORT, title=title, **shown)
     summary = run.summary()
     # JSON has no word for a number that is not finite.
     metrics = {name: value if math.isfinite(value) else None for name, value in summary["metrics"].items()}
@@ -54,6 +55,12 @@ def finished(folder: Path, settings: Mapping[str, Any]) -> bool:
             f"{folder} holds a finished run of another configuration: {'; '.join(lines)} (give another folder by --out)"
         )
     return True
+
+
+def splits(run: Run) -> list[str]:
+    """The splits that the run was evaluated on, which hold a row at least."""
+    measured = run.history.loc[run.history["client"] >= 0, "split"]
+    return [split for split in run.settings["evaluate_on"] if split in set(measured)]
 
 
 def seldom_there(run: Run) -> list[int]:

@@ -89,14 +89,16 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _said(run: Run, folder: Path) -> str:
-    from fedhedge.cli.results import seldom_there
+    from fedhedge.cli import results
 
     lines = [f"{folder}: {run.counts['rounds']} rounds, {run.counts['uploads']} uploads"]
-    rare = seldom_there(run)
-    for split in run.settings["evaluate_on"]:
+    rare = results.seldom_there(run)
+    for split in results.splits(run):
         each = run.clients("accuracy", split)
         line = f"  {split} accuracy: client mean {each.mean():.4f}, worst client {each.min():.4f}"
         if rare:
             line += f", clients seldom there ({', '.join(map(str, rare))}) {each[rare].mean():.4f}"
         lines.append(line)
-    return "\n".join([*lines, f"  report: {folder / 'report.html'}"])
+    if (folder / results.REPORT).exists():
+        lines.append(f"  report: {folder / results.REPORT}")
+    return "\n".join(lines)

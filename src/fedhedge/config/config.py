@@ -139,7 +139,9 @@ class Config:
             values = self._settle(content, parameters(data.Clients.from_folder), "data")
             self.settings["data"] = {"source": FOLDER, **values}
             return data.Clients.from_folder, values
-        known = {**parameters(source.function()), "root": parameters(data.load)["root"]}
+        known = parameters(source.function(), "root")
+        if source.files is not None:
+            known["root"] = parameters(data.load)["root"]
         values = self._settle(content, known, "data")
         # Where files lie is not what they are: a run may go on where the data have moved.
         self.settings["data"] = {"source": name} | {key: value for key, value in values.items() if key != "root"}

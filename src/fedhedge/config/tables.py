@@ -53,7 +53,7 @@ def settle(
     prefix = f"{where}." if where else ""
     for key, value in content.items():
         if key not in known:
-            allowed = f"the keys {', '.join(known)}" if known else "no key but the name"
+            allowed = f"the keys {', '.join(known)}" if known else "no further key"
             raise InvalidInput(prefix + key, value, allowed, elsewhere.get(key) or nearest(key, known))
     values = {}
     for name, parameter in known.items():

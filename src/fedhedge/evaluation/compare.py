@@ -79,17 +79,17 @@ def _has_accuracy(run: Run, split: str) -> bool:
 def _over_seeds(spreads: list[Spread]) -> dict[str, float]:
     return {
         "mean": _mean([one.mean for one in spreads]),
-        "mean_sd": sd_over_seeds([one.mean for one in spreads]),
+        "mean_sd": _sd([one.mean for one in spreads]),
         "worst_client": _mean([one.worst for one in spreads]),
         "worst_mean": _mean([one.worst_mean for one in spreads]),
         "rare": _mean([one.group for one in spreads]),
-        "rare_sd": sd_over_seeds([one.group for one in spreads]),
+        "rare_sd": _sd([one.group for one in spreads]),
         "client_sd": _mean([one.sd for one in spreads]),
         "cvar": _mean([one.cvar for one in spreads]),
     }
 
 
-def sd_over_seeds(values: Sequence[float]) -> float:
+def _sd(values: Sequence[float]) -> float:
     """Standard deviation with divisor n - 1; NaN for a single value."""
     return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
 

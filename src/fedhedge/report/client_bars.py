@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedhedge.evaluation.columns import as_number, as_percent
-from fedhedge.report.layout import client_ticks, figure, shortened
+from fedhedge.report.layout import client_ticks, figure, headline, shortened
 from fedhedge.report.plot import Plot
 from fedhedge.report.study import Study, descending
 from fedhedge.report.style import MUTED, looks
@@ -40,13 +40,13 @@ def client_bars(study: Study) -> Plot:
         numbers = study.table.loc[label].to_dict()
         short = f"mean {show(numbers['mean'])}{unit}, worst {show(numbers['worst_client'])}{unit}"
         whole = f"{label}: {short}"
-        axes[row].set_title(whole if whole == shortened(whole) else shortened(label), x=-0.4 / 3.64)
+        headline(axes[row], whole if whole == shortened(whole) else shortened(label))
         said.append(f"{label}: {short}" + (f", rare {show(numbers['rare'])}{unit}" if study.rare else ""))
     last = axes[-1]
     for each in axes:
         each.grid(False)
     last.bar(positions, 100.0 * inclusion[order], width=0.8, color=MUTED, linewidth=0)
-    last.set_title("P(client gets through in a round), %", x=-0.4 / 3.64)
+    headline(last, "P(client gets through in a round), %")
     last.set_xlabel("client, from most to least available")
     for other in axes[:-1]:
         other.set_xlim(-0.7, len(order) - 0.3)
@@ -55,6 +55,8 @@ def client_bars(study: Study) -> Plot:
     end = "at the last evaluation" if study.last == 1 else f"over the last {study.last} evaluations"
     alt = f"{study.split.capitalize()} {study.metric} of each client {end}. {'; '.join(said)}."
     caption = f"{study.split.capitalize()} {study.metric}{' in %' if percent else ''} of each client {end}."
+    if any(not np.array_equal(run.inclusion_probabilities, inclusion) for run in study.runs):
+        caption += f" Sorted by availability under {labels[0]}."
     if study.rare:
         caption += " Full colour: rare clients."
     if any(frame.shape[1] > 1 for frame in study.final.values()):

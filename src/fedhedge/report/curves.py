@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 import pandas as pd
@@ -10,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from fedhedge.evaluation import over_all
 from fedhedge.evaluation.columns import as_number, as_percent, with_sd
-from fedhedge.report.layout import figure, fit_beside, label_ends, room_beside, shortened
+from fedhedge.report.layout import figure, fit_beside, headline, label_ends, room_beside, shortened
 from fedhedge.report.plot import Plot
 from fedhedge.report.study import Study
 from fedhedge.report.style import MUTED, Look, looks
@@ -50,8 +51,10 @@ def tail_curves(study: Study) -> list[Plot]:
     if rate := _scalars(study, "train", "tail_rate"):
         found = {study.groups[label][0].settings["algorithm"].get("alpha") for label in rate}
         levels = sorted(found - {None})
-        marked = ", ".join(f"{100 * level:.3g} %" for level in levels)
-        caption = f"Share of local steps since the evaluation before. It tends to alpha (dotted: {marked})."
+        caption = "Share of local steps since the evaluation before."
+        if levels:
+            marked = ", ".join(f"{100 * level:.3g} %" for level in levels)
+            caption += f" It tends to alpha (dotted: {marked})."
         plots.append(curve_plot("tail-rate", "Local steps with loss ≥ beta", rate, shown, True, caption, levels))
     return plots
 
@@ -91,7 +94,7 @@ def curve_plot(
     )
     scale = 100.0 if percent else 1.0
     ends = {label: _draw(axes, frame * scale, shown[label]) for label, frame in data.items()}
-    axes.set_title(f"{title}, %" if percent else title, x=-0.42 / 3.0)
+    headline(axes, f"{title}, %" if percent else title)
     axes.set_xlabel("round")
     rounds = [number for frame in data.values() for number in frame.index]
     if min(rounds) < max(rounds):
@@ -102,7 +105,7 @@ def curve_plot(
         low, high = axes.get_ylim()
         axes.set_ylim(max(low, 0.0), min(high, 101.0))
     if beside:
-        label_ends(axes, {label: end for label, end in ends.items() if end[1] == end[1]}, shown)
+        label_ends(axes, {label: end for label, end in ends.items() if math.isfinite(end[1])}, shown)
     else:
         handles = [Line2D([], [], color=shown[label].colour, linestyle=shown[label].dash) for label in labels]
         made.legend(

@@ -16,6 +16,7 @@ _LETTER = 0.6 * FONT / 72
 _LONGEST_DIRECT = 12
 _MOST_DIRECT = 8
 _LONGEST_LINE = 50
+_EDGE = 0.06
 
 
 def figure(
@@ -31,6 +32,12 @@ def figure(
         axes.append(made.add_axes((left / WIDTH, at / height, (WIDTH - left - right) / WIDTH, row / height)))
         at -= gap
     return made, axes
+
+
+def headline(axes: Axes, text: str) -> None:
+    """A title over an axes that begins at the left edge of the figure; it says what the vertical axis is."""
+    left, width = axes.bbox.x0 / axes.figure.dpi, axes.bbox.width / axes.figure.dpi
+    axes.set_title(text, x=(_EDGE - left) / width)
 
 
 def fit_beside(labels: Sequence[str]) -> bool:

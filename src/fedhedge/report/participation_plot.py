@@ -6,7 +6,7 @@ import numpy as np
 
 from fedhedge.evaluation import participation
 from fedhedge.evaluation.columns import as_percent
-from fedhedge.report.layout import client_ticks, figure
+from fedhedge.report.layout import client_ticks, figure, headline
 from fedhedge.report.plot import Plot
 from fedhedge.report.study import Study, descending
 from fedhedge.report.style import INK, MUTED, SERIES
@@ -26,7 +26,7 @@ def participation_plots(study: Study) -> list[Plot]:
         axes.bar(positions, weight, width=0.8, color=SERIES[0], alpha=0.55, linewidth=0)
         axes.plot(positions, observed, "o", color=INK, markersize=2.6)
         axes.axhline(100.0 * uniform, color=MUTED, linewidth=1.0, linestyle=(0, (4, 2)))
-        axes.set_title("Weight of a client in the average, %", x=-0.4 / 3.64)
+        headline(axes, "Weight of a client in the average, %")
         axes.set_xlabel("client, from largest to smallest weight")
         client_ticks(axes, order, study.rare)
         smallest = table.loc[order[-min(3, len(order)) :]]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from fedhedge import checks
 from fedhedge.evaluation import by_client, compare, group, higher_is_better, per_client, primary_metric
 
 if TYPE_CHECKING:
@@ -40,8 +41,14 @@ class Study:
         split: str = "test",
         last: int = 1,
     ) -> Study:
-        """Group the runs and check the arguments; raises InvalidInput as `evaluation.compare` does."""
+        """Group the runs and check the arguments.
+
+        Raises InvalidInput as `evaluation.compare` does, and when the runs have different numbers of clients.
+        """
         study = cls(group(runs), tuple(rare), target, split, last)
+        sizes = sorted({len(run.weights) for run in study.runs})
+        if len(sizes) > 1:
+            raise checks.InvalidInput("clients", sizes, "runs that all have the same number of clients")
         _ = study.table
         return study
 

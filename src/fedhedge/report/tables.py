@@ -161,10 +161,10 @@ def costs(study: Study) -> Table:
         "method",
         "uplink\neach",
         "downlink\neach",
-        "uplink a round",
-        "uplink in all",
-        "state of a client",
-        "server state",
+        "uplink\na round",
+        "uplink\nin all",
+        "state of\na client",
+        "server\nstate",
     ]
     rows = []
     for label, members in study.groups.items():
