@@ -56,11 +56,10 @@ def test_convolution_is_a_same_size_correlation():
 
 def test_max_pool_drops_an_odd_edge():
     x = np.arange(2 * 5 * 4 * 1, dtype=np.float32).reshape(2, 5, 4, 1)
-    expected = [
-        [[max(x[b, 2 * i + u, 2 * j + v, 0] for u in (0, 1) for v in (0, 1)) for j in range(2)] for i in range(2)]
-        for b in range(2)
-    ]
-    np.testing.assert_array_equal(max_pool(jnp.asarray(x))[..., 0], expected)
+    found = np.asarray(max_pool(jnp.asarray(x)))
+    assert found.shape == (2, 2, 2, 1)
+    for b, i, j in np.ndindex(2, 2, 2):
+        assert found[b, i, j, 0] == x[b, 2 * i : 2 * i + 2, 2 * j : 2 * j + 2].max()
 
 
 def test_cnn_gradient_is_a_finite_difference():
@@ -84,8 +83,8 @@ def test_cnn_learns_digits_in_both_loops():
     clients = fh.data.load("digits").partition(fh.data.Iid(clients=2), seed=0)
     ends = [
         fh.simulate(
-            fh.algorithms.FedAvg(step=0.05), fh.models.CNN(channels=(8,), hidden=16), clients, fh.availability.Everyone(),
-            rounds=30, evaluate_every=30, loop=loop, progress=False,
+            fh.algorithms.FedAvg(step=0.05), fh.models.CNN(channels=(8,), hidden=16), clients,
+            fh.availability.Everyone(), rounds=20, evaluate_every=20, loop=loop, progress=False,
         ).params
         for loop in ("auto", "compiled")
     ]  # fmt: skip

@@ -52,6 +52,7 @@ def test_averaged_model_is_the_mean_of_the_server_models():
             digits(),
             LAW,
             rounds=rounds,
+            evaluate_every=1,
             batch_size=8,
             progress=False,
         )
@@ -96,7 +97,6 @@ def test_predicts_in_the_labels_of_the_user():
         progress=False,
     )
     rows, _ = clients.rows("train")
-    assert np.mean(run.predict(rows) == words[np.argsort(np.arange(len(y)) % 5, kind="stable")][: len(rows)]) >= 0
     assert set(run.predict(rows)) <= set(words)
     truth = np.array(clients.classes)[clients.rows("train")[1]]
     assert np.mean(run.predict(rows) == truth) > 0.9

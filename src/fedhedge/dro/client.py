@@ -169,14 +169,18 @@ def _bundle(problem: Problem, center: Floats, rho: float, working_set: WorkingSe
         improved = value < upper
         if improved:
             coef, upper = point.coef, value
+        # A better point has lam <= upper / r.
+        constant = solution.constant
+        if solution.excess > 0.0:
+            constant -= solution.excess * upper / problem.radius
         # constant + <pull, M> + weight/2 ||M - C||^2 is least at C - pull/weight.
-        proximal_bound = solution.constant + float((pull * center).sum() - (pull * pull).sum() / (2.0 * weight))
+        proximal_bound = constant + float((pull * center).sum() - (pull * pull).sum() / (2.0 * weight))
         lower = proximal_bound
         if moving:
             # A better model has phi(M) <= upper / r, and the pull's rows sum to zero over classes, so that
             # <pull, M> >= -phi(M) sum_k ||pull_k||.
             limit = upper / problem.radius if problem.radius > 0.0 else 10.0 * max(1.0, lam)
-            lower = solution.constant - limit * float(dual_norm(DUAL[problem.norm], pull).sum())
+            lower = constant - limit * float(dual_norm(DUAL[problem.norm], pull).sum())
         bound = max(bound, _Bound(lower, pull), key=attrgetter("value"))
         idle = 0 if improved or proximal_bound > highest else idle + 1
         highest = max(highest, proximal_bound)
@@ -187,7 +191,7 @@ def _bundle(problem: Problem, center: Floats, rho: float, working_set: WorkingSe
         if moving:
             moved = _penalty(point.coef, center, weight)
             if risk + moved - proximal_bound <= moved or idle > 2:
-                error = risk - solution.constant - float((pull * point.coef).sum())
+                error = risk - constant - float((pull * point.coef).sum())
                 center, highest = point.coef, -math.inf
                 weight *= 0.1 if risk - lower > 2.0 * error else 10.0
                 weight = min(max(weight, 1e-6), 1.0)

@@ -24,12 +24,14 @@ class ReducedSolution:
     """Point that solves the reduced problem and what its weights certify about the whole problem.
 
     `pull` is sum of the weighted pieces and cuts over N, a subgradient of the worst-case risk, shape [K, P];
-    `constant` is the constant of the weighted pieces over N: constant + <pull, M> bounds the risk from below.
+    `constant` is the constant of the weighted pieces over N: constant + <pull, M> - excess lam bounds r lam + mean h_i
+    from below, where `excess`, the budget overspent by rounding over N, is zero or nearly so.
     """
 
     point: Point
     pull: Floats
     constant: float
+    excess: float
 
 
 class _Metric:
@@ -74,34 +76,29 @@ def solve_reduced(problem: Problem, center: Floats, rho: float, working_set: Wor
     constants = np.concatenate([extra.constants() - base_constant[extra.row], np.zeros(len(cuts.first))])
     charges = np.concatenate([cost * (extra.flips(problem.y) - base_flip[extra.row]), np.ones(len(cuts.first))])
     budget = rows * problem.radius - cost * float(base_flip.sum())
-    # Rounding must not leave less than the cheapest pieces need.
-    cheapest = np.zeros(rows)
-    np.minimum.at(cheapest, extra.row, charges[: len(extra.row)])
-    budget = max(budget, float(cheapest.sum()))
 
     metric = _Metric(rows * rho, signs, vectors, np.concatenate([np.zeros(len(extra.row)), cuts.curvature]))
     target = rows * rho * center - fixed
     linear = ((signs @ metric.solve(target)) * vectors).sum(1) + constants
-    weights, lam = _maximise(metric.gram, linear, extra.row, charges, budget)
+    # Rounding may leave a budget that the cheapest pieces exceed by a hair.
+    cheapest = np.zeros(rows)
+    np.minimum.at(cheapest, extra.row, charges[: len(extra.row)])
+    weights, lam = _maximise(metric.gram, linear, extra.row, charges, max(budget, float(cheapest.sum())))
 
-    # Weights made feasible to the last bit, so that the lower bound is one.
+    # Rounding must not spoil the lower bound: weights are made feasible, or what is not is reported.
     count = len(extra.row)
     total = np.bincount(extra.row, weights[:count], minlength=rows)
     weights[:count] /= np.maximum(total, 1.0)[extra.row]
-    spent = charges[:count] * weights[:count]
-    if spent.sum() > budget:
-        raising = spent > 0.0
-        weights[:count][raising] *= max(0.0, budget - spent[~raising].sum()) / spent[raising].sum()
-        spent = charges[:count] * weights[:count]
-    room = max(0.0, budget - float(spent.sum()))
-    if weights[count:].sum() > room:
-        weights[count:] *= room / weights[count:].sum()
+    left = budget - float(charges[:count] @ weights[:count])
+    if weights[count:].sum() > max(0.0, left):
+        weights[count:] *= max(0.0, left) / weights[count:].sum()
 
     weighted = signs * weights[:, None]
     coef = metric.solve(target - weighted.T @ vectors)
     pull = fixed + weighted[:count].T @ vectors[:count] + _cut_pull(cuts, weights[count:], coef)
     constant = (float(base_constant.sum()) + float((constants * weights).sum())) / rows
-    return ReducedSolution(Point(coef, lam, weights[:count], weights[count:]), pull / rows, constant)
+    point = Point(coef, lam, weights[:count], weights[count:])
+    return ReducedSolution(point, pull / rows, constant, max(0.0, -left) / rows)
 
 
 def _cut_pull(cuts: Cuts, weights: Floats, coef: Floats) -> Floats:

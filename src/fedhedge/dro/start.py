@@ -85,8 +85,7 @@ class _Smoothed:
         _, weight = self._pieces(coef, lam)
         rival, label = np.append(0, self.rival), np.append(0, self.label)
         every = np.arange(len(problem.y))
-        unflipped = np.where(np.column_stack([every < 0, self.flips]), -1.0, weight)
-        base = unflipped.argmax(1)
+        base = self._base(weight)
         heavy = weight > _THRESHOLD
         heavy[every, base] = False
         row, piece = np.nonzero(heavy)
@@ -95,6 +94,20 @@ class _Smoothed:
         cuts = self._cuts(np.flatnonzero(binding), coef, direction)
         base_pieces = Pieces(every, rival[base], label[base])
         return Start(coef, WorkingSet(base_pieces, Pieces(row, rival[piece], label[piece]), cuts))
+
+    def _base(self, weight: Floats) -> Ints:
+        """One piece of each row: the heaviest, as long as the flipped ones among them fit the budget."""
+        is_flip = np.column_stack([np.zeros(len(weight), dtype=bool), self.flips])
+        heaviest = weight.argmax(1)
+        flip_weight = np.where(is_flip, weight, 0.0).max(1)
+        sure = np.flatnonzero(flip_weight > 1.0 - _THRESHOLD)
+        cost = finite_cost(self.problem)
+        if cost > 0.0:
+            affordable = int(len(weight) * self.problem.radius / cost)
+            sure = sure[np.argsort(-flip_weight[sure])][:affordable]
+        base = np.where(is_flip, -1.0, weight).argmax(1)
+        base[sure] = heaviest[sure]
+        return base
 
     def _unpack(self, vector: Floats) -> tuple[Floats, float]:
         return vector[:-1].reshape(self.center.shape), float(vector[-1])

@@ -1,4 +1,4 @@
-"""The demonstration: four methods on scikit-learn's digits, where three clients with rare classes seldom get through."""
+"""The demonstration: four methods on digits, where three clients with rare classes seldom get through."""
 
 from __future__ import annotations
 

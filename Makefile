@@ -1,0 +1,39 @@
+# Two commands matter: `make demo` and `make test`. Both create the environment they need.
+PYTHON ?= python3
+VENV ?= .venv
+RUN = $(VENV)/bin/python -m
+export PYTHON
+
+.PHONY: demo test test-slow lint types check clean help
+
+help:            ## this list
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## +/\t/'
+
+demo: $(VENV)/.installed  ## train four methods on real data; table and report in runs/demo
+	$(VENV)/bin/fedhedge demo
+
+test: $(VENV)/.installed-dev  ## the tests, on two cores
+	$(RUN) pytest -n 2 --dist loadfile
+
+test-slow: $(VENV)/.installed-dev  ## the statistical and long tests
+	$(RUN) pytest -n 2 -m slow
+
+lint: $(VENV)/.installed-dev  ## ruff: rules and format
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
+
+types: $(VENV)/.installed-dev  ## mypy, strict, on the package
+	$(RUN) mypy
+
+check: lint types test  ## all that a change must pass
+
+clean:           ## remove the environment and caches, not the runs
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/.installed: pyproject.toml scripts/environment.sh
+	sh scripts/environment.sh $(VENV)
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml scripts/environment.sh
+	sh scripts/environment.sh $(VENV) dev
+	@touch $@ $(VENV)/.installed
