@@ -52,7 +52,7 @@ def render(study: Study, title: str) -> str:
     """The page as text."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("fedhedge.report"),
-        autoescape=False,
+        autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
