@@ -11,6 +11,7 @@ turns, and the median of each is printed, so that a drifting machine hurts both.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import platform
 import statistics
@@ -24,7 +25,7 @@ ARGUMENTS.add_argument("--threads", type=int, default=1, help="threads of PyTorc
 CLIENTS, COHORT, STEPS, BATCH, ROWS, STEP_SIZE = 30, 3, 5, 32, 2000, 0.1
 WIDTHS = (784, 200, 200, 10)
 # Forward pass, and two products of the same size backward, except that the first layer needs no gradient of its input.
-FLOPS = COHORT * STEPS * BATCH * 2 * (3 * sum(a * b for a, b in zip(WIDTHS, WIDTHS[1:], strict=False)) - 784 * 200)
+FLOPS = COHORT * STEPS * BATCH * 2 * (3 * sum(a * b for a, b in itertools.pairwise(WIDTHS)) - 784 * 200)
 
 
 def main() -> None:
@@ -58,7 +59,7 @@ def main() -> None:
         simulation.state = simulation.state._replace(done=simulation.state.done * 0)
         return spent
 
-    layers = [torch.nn.Linear(a, b) for a, b in zip(WIDTHS, WIDTHS[1:], strict=False)]
+    layers = [torch.nn.Linear(a, b) for a, b in itertools.pairwise(WIDTHS)]
     model = torch.nn.Sequential(layers[0], torch.nn.ReLU(), layers[1], torch.nn.ReLU(), layers[2])
     features, labels = torch.from_numpy(X), torch.from_numpy(y)
     parameters = list(model.parameters())

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 Choice = TypeVar("Choice")
+LARGEST = 2**31 - 1
 
 
 class InvalidInput(ValueError):
@@ -61,7 +62,9 @@ def number(
 
 
 def integer(name: str, value: Any, *, low: int | None = None, high: int | None = None) -> int:
-    """A whole number within the ends, both included; booleans are not numbers here."""
+    """A whole number within the ends, both included, and within 32 bits; booleans are not numbers here."""
+    if high is None and isinstance(value, numbers.Integral) and value > LARGEST:
+        high = LARGEST
     if low is not None and high is not None:
         allowed = f"a whole number from {low} to {high}"
     elif low is not None:

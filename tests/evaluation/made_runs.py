@@ -21,6 +21,7 @@ def make_run(
     server=None,
     empty_rounds=0,
     skipped=0,
+    said=(),
     **settings,
 ):
     """A run with the metrics given as tables [evaluations, clients]; evaluation e is at round e * every.
@@ -68,6 +69,9 @@ def make_run(
         },
         classes=(0, 1),
         feature_shape=(2,),
+        names=tuple(f"client {i}" for i in range(clients)),
+        warnings=said,
+        version="0",
         inclusion_probabilities=np.full(clients, 1.0) if inclusion is None else np.asarray(inclusion, float),
         weights=np.full(clients, 1 / clients) if weights is None else np.asarray(weights, float),
     )

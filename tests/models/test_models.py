@@ -115,7 +115,7 @@ def test_equal_arguments_share_one_model_and_so_one_compilation():
         (lambda: fh.models.MLP(hidden=200), "hidden: received 200; allowed: a list of whole numbers"),
         (lambda: fh.models.Linear(intercept="yes"), "intercept: received 'yes'"),
         (lambda: fh.models.CNN(hidden=0), "hidden: received 0"),
-        (lambda: fh.models.CNN().build((784,), 10), r"feature shape: received \(784,\); allowed: images"),
+        (lambda: fh.models.CNN().build((784,), 10), r"features: received \(784,\); allowed: images"),
         (lambda: fh.models.CNN(channels=(2, 2, 2, 2)).build((8, 8, 1), 10), "at least 16 x 16 pixels"),
     ],
 )

@@ -79,3 +79,8 @@ def test_a_tail_far_from_alpha_has_not_settled():
     assert said(tail([0.9, 0.5, 0.1, 0.12])) == []
     (found,) = said(tail([0.1, 0.1, 0.01, 0.03]))
     assert "FedeRage (seed 0: 2 % against 10 %, seed 1: 2 % against 10 %)" in found
+
+
+def test_warnings_of_the_method_are_repeated_once():
+    found = said({"A": two_seeds(said=("too few rounds",)), "B": two_seeds()})
+    assert [line for line in found if "Said before the run" in line] == ["Said before the run: A (too few rounds)."]

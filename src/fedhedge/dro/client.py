@@ -194,7 +194,7 @@ def _bundle(problem: Problem, center: Floats, rho: float, working_set: WorkingSe
                 error = risk - constant - float((pull * point.coef).sum())
                 center, highest = point.coef, -math.inf
                 weight *= 0.1 if risk - lower > 2.0 * error else 10.0
-                weight = min(max(weight, 1e-6), 1.0)
+                weight = min(max(weight, 1e-5), 1.0)
     return _Found(coef, upper, bound, passes, working_set)
 
 

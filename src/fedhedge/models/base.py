@@ -10,6 +10,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from fedhedge import checks
+
 Tree = Any
 
 
@@ -41,9 +43,18 @@ class Functional:
 class Architecture(ABC):
     """A family of classifiers: `build` fits it to a feature shape and a number of classes."""
 
-    @abstractmethod
     def build(self, feature_shape: tuple[int, ...], classes: int) -> Functional:
-        """The functions for features of `feature_shape` and `classes` classes; equal arguments give the same object."""
+        """The functions for features of `feature_shape` and `classes` classes; equal arguments give the same object.
+
+        Raises InvalidInput when there are fewer than two classes, or the features do not suit the architecture.
+        """
+        if classes < 2:
+            raise checks.InvalidInput("classes", classes, f"2 or more: {type(self).__name__} is a classifier")
+        return self.fit_shape(feature_shape, classes)
+
+    @abstractmethod
+    def fit_shape(self, feature_shape: tuple[int, ...], classes: int) -> Functional:
+        """What `build` returns once the number of classes is known to be good."""
 
     def settings(self) -> dict[str, Any]:
         """Name and arguments as plain values, for summaries and fingerprints."""

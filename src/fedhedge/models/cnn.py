@@ -30,11 +30,11 @@ class CNN(Architecture):
         object.__setattr__(self, "channels", checks.integers("channels", self.channels, low=1))
         checks.integer("hidden", self.hidden, low=1)
 
-    def build(self, feature_shape: tuple[int, ...], classes: int) -> Functional:
+    def fit_shape(self, feature_shape: tuple[int, ...], classes: int) -> Functional:
         smallest = 2 ** len(self.channels)
         if len(feature_shape) != 3 or min(feature_shape[:2]) < smallest:
             allowed = f"images [height, width, channels] of at least {smallest} x {smallest} pixels"
-            raise checks.InvalidInput("feature shape", feature_shape, allowed)
+            raise checks.InvalidInput("features", feature_shape, allowed, "shape of a row")
         return _build(feature_shape, self.channels, self.hidden, classes)
 
 

@@ -19,7 +19,7 @@ class CrammerSinger(Architecture):
     There is no intercept: append a constant feature to have one. Source: Crammer and Singer 2001.
     """
 
-    def build(self, feature_shape: tuple[int, ...], classes: int) -> Functional:
+    def fit_shape(self, feature_shape: tuple[int, ...], classes: int) -> Functional:
         return _build(math.prod(feature_shape), classes)
 
 

@@ -25,7 +25,7 @@ class Linear(Architecture):
     def __post_init__(self) -> None:
         checks.boolean("intercept", self.intercept)
 
-    def build(self, feature_shape: tuple[int, ...], classes: int) -> Functional:
+    def fit_shape(self, feature_shape: tuple[int, ...], classes: int) -> Functional:
         return _build(math.prod(feature_shape), classes, self.intercept)
 
 

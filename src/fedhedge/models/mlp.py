@@ -24,7 +24,7 @@ class MLP(Architecture):
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", checks.integers("hidden", self.hidden, low=1))
 
-    def build(self, feature_shape: tuple[int, ...], classes: int) -> Functional:
+    def fit_shape(self, feature_shape: tuple[int, ...], classes: int) -> Functional:
         return _build((math.prod(feature_shape), *self.hidden, classes))
 
 

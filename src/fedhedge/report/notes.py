@@ -22,6 +22,7 @@ def notes(study: Study) -> list[str]:
     """Warnings about a study, one for each kind of trouble; empty when nothing speaks against it."""
     groups, draws = study.groups, {", ".join(labels): runs for labels, runs in study.draws().items()}
     kinds = {
+        "Said before the run": _about(groups, _said),
         "Uploads that were not finite were left out": _about(groups, _skipped),
         "Uploads were weighted by rows, so that p is not the weight of a client": _about(groups, _weighted),
         "Beta has not settled: share of tail steps in the last half against alpha": _about(groups, _unsettled),
@@ -62,6 +63,10 @@ def _missing(study: Study) -> list[str]:
     if not empty:
         return []
     return [f"Left out of all numbers over clients, for want of {study.split} rows: {_clients(empty)}."]
+
+
+def _said(runs: Sequence[Run]) -> str:
+    return "; ".join(dict.fromkeys(text for run in runs for text in run.warnings))
 
 
 def _skipped(runs: Sequence[Run]) -> str:

@@ -70,7 +70,7 @@ def read(path: Path, settings: dict[str, Any] | None = None) -> tuple[dict[str, 
             raise CheckpointMismatch(
                 f"{path} belongs to another configuration: "
                 + "; ".join(lines)
-                + " (take another folder, or resume=False to start anew)"
+                + " (take another folder, or remove this file to start anew)"
             )
     return meta["settings"], arrays
 

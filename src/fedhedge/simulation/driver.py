@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
+import fedhedge
 from fedhedge import checks, files, streams
 from fedhedge.algorithms.base import Algorithm, Layout, Start, Tree
 from fedhedge.models import Model
@@ -177,15 +178,19 @@ class Simulation:
 
     def run(self, folder: Path | None, resume: bool, progress: bool | None) -> Run:
         """Run what is left of the rounds; with a folder, checkpoint there as it goes."""
-        for text in self.algorithm.warnings(self.model, self.start, self.options.rounds, self.plan.steps):
+        self.warned = self.algorithm.warnings(self.model, self.start, self.options.rounds, self.plan.steps)
+        for text in self.warned:
             warnings.warn(f"{self.algorithm.name}: {text}", stacklevel=3)
         path = None if folder is None else folder / CHECKPOINT_NAME
         if path is not None and resume and path.exists():
             self._restore(path)
-        bar = _bar(self.options.rounds, self.done, self.algorithm.name, progress)
+        with _bar(self.options.rounds, self.done, self.algorithm.name, progress) as bar:
+            self._loop(path, bar)
+        return self._result()
+
+    def _loop(self, path: Path | None, bar: Any) -> None:
         saved = time.monotonic()
-        chunk = self._chunk_length()
-        every = self.options.evaluate_every
+        chunk, every = self._chunk_length(), self.options.evaluate_every
         if self.done == 0:
             self._evaluate()
         while not self.over:
@@ -196,8 +201,6 @@ class Simulation:
             if path is not None and (self.over or time.monotonic() - saved > CHECKPOINT_SECONDS):
                 self._save(path)
                 saved = time.monotonic()
-        bar.close()
-        return self._result()
 
     def _chunk_length(self) -> int:
         rows = self.plan.widest if self.plan.batch_size is None else self.plan.batch_size
@@ -291,6 +294,9 @@ class Simulation:
             counts=counts,
             classes=tuple(self.clients.classes or ()),
             feature_shape=self.feature_shape,
+            names=self.clients.names,
+            warnings=tuple(self.warned),
+            version=fedhedge.__version__,
             inclusion_probabilities=self.law.inclusion_probabilities(),
             weights=self.law.weights(),
         )

@@ -39,7 +39,7 @@ class Options:
             checks.integer("batch_size", self.batch_size, low=1)
         streams.check_seed(self.seed)
         checks.integer("evaluate_every", self.evaluate_every, low=1)
-        if isinstance(self.evaluate_on, str):
+        if isinstance(self.evaluate_on, str) or not isinstance(self.evaluate_on, Sequence):
             raise checks.InvalidInput("evaluate_on", self.evaluate_on, "a list of " + ", ".join(SPLITS))
         object.__setattr__(
             self, "evaluate_on", tuple(checks.one_of("evaluate_on", split, SPLITS) for split in self.evaluate_on)

@@ -28,6 +28,7 @@ class Run:
     speaks of). history: round, client (-1 = over all rows), split, metric, value; metrics of the averaged model
     start with "average_". participation: round, client, one row for each client that got through. settings: all
     that the result depends on. costs: uplink and downlink scalars per participant and round, stored scalars.
+    names: of the clients. warnings: what the method said could not work. version: of the package that ran it.
     """
 
     model: Functional
@@ -40,6 +41,9 @@ class Run:
     counts: dict[str, int]
     classes: tuple[Any, ...]
     feature_shape: tuple[int, ...]
+    names: tuple[str, ...]
+    warnings: tuple[str, ...]
+    version: str
     inclusion_probabilities: np.ndarray
     weights: np.ndarray
 
@@ -89,6 +93,9 @@ class Run:
             "counts": self.counts,
             "classes": list(self.classes),
             "feature_shape": list(self.feature_shape),
+            "names": list(self.names),
+            "warnings": list(self.warnings),
+            "version": self.version,
         }
         checkpoint.write(Path(path), about, models | to_arrays(self.history) | extra)
 
@@ -121,6 +128,9 @@ class Run:
             about["counts"],
             classes,
             shape,
+            tuple(about["names"]),
+            tuple(about["warnings"]),
+            about["version"],
             arrays["law/inclusion"],
             arrays["law/weights"],
         )
