@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from fedhedge import algorithms, availability, data, dro, evaluation, models, privacy, report
     from fedhedge.checks import InvalidInput
     from fedhedge.privacy import Privacy
-    from fedhedge.simulation import CheckpointMismatch, Diverged, Run, simulate
+    from fedhedge.simulation import CheckpointMismatch, Diverged, Run, simulate, sweep
 
 __version__ = "0.1.0"
 
@@ -21,6 +21,7 @@ _HOME = {
     "Privacy": "fedhedge.privacy",
     "Run": "fedhedge.simulation",
     "simulate": "fedhedge.simulation",
+    "sweep": "fedhedge.simulation",
 }
 _ROOMS = ("algorithms", "availability", "data", "dro", "evaluation", "models", "privacy", "report")
 
@@ -39,6 +40,7 @@ __all__ = [
     "privacy",
     "report",
     "simulate",
+    "sweep",
 ]
 
 

@@ -22,16 +22,17 @@ POOL = Pool(
 KEY = jax.random.key(3)
 
 
-def rows(client, number, steps=4, size=3, widest=40):
-    index, present = draw(KEY, POOL, client, number, steps, size, widest)
+def rows(client, numbers, steps=4, size=3, widest=40):
+    numbers = jnp.atleast_1d(jnp.asarray(numbers))
+    index, present = draw(KEY, POOL, jnp.full(numbers.shape, client), numbers, steps, size, widest)
     return np.asarray(index), np.asarray(present)
 
 
 @pytest.mark.parametrize("client", range(3))
 def test_distinct_rows_of_the_client_itself(client):
     offset, count = int(POOL.offsets[client]), COUNTS[client]
-    index, present = jax.vmap(lambda number: draw(KEY, POOL, client, number, 4, 3, 40))(jnp.arange(200))
-    for batch, there in zip(np.asarray(index).reshape(-1, 3), np.asarray(present).reshape(-1, 3), strict=True):
+    index, present = rows(client, np.arange(200))
+    for batch, there in zip(index.reshape(-1, 3), present.reshape(-1, 3), strict=True):
         assert there.sum() == min(3, count)
         held = batch[there]
         assert len(set(held.tolist())) == len(held)
@@ -40,8 +41,8 @@ def test_distinct_rows_of_the_client_itself(client):
 
 
 def test_every_subset_is_equally_likely():
-    index, _ = jax.vmap(lambda number: draw(KEY, POOL, 0, number, 1, 2, 5))(jnp.arange(20_000))
-    drawn = np.sort(np.asarray(index)[:, 0, :], axis=1)
+    index, _ = rows(0, np.arange(20_000), steps=1, size=2)
+    drawn = np.sort(index[:, 0, :], axis=1)
     subsets = list(combinations(range(5), 2))
     seen = np.array([np.sum((drawn == subset).all(axis=1)) for subset in subsets])
     assert chisquare(seen).pvalue > 1e-3
@@ -49,25 +50,25 @@ def test_every_subset_is_equally_likely():
 
 def test_steps_of_a_round_are_independent():
     """Joint table of the single rows drawn at two steps: uniform over all 25 pairs."""
-    index, _ = jax.vmap(lambda number: draw(KEY, POOL, 0, number, 2, 1, 5))(jnp.arange(20_000))
-    pair = np.asarray(index)[:, 0, 0] * 5 + np.asarray(index)[:, 1, 0]
+    index, _ = rows(0, np.arange(20_000), steps=2, size=1)
+    pair = index[:, 0, 0] * 5 + index[:, 1, 0]
     assert chisquare(np.bincount(pair, minlength=25)).pvalue > 1e-3
 
 
 def test_client_and_round_alone_decide():
     first, _ = rows(2, 7)
     longer, _ = rows(2, 7, steps=9)
-    np.testing.assert_array_equal(first, longer[:4])
-    together, _ = jax.vmap(lambda client: draw(KEY, POOL, client, 7, 4, 3, 40))(jnp.asarray([0, 2]))
-    np.testing.assert_array_equal(first, np.asarray(together)[1])
-    assert not np.array_equal(first, rows(2, 8)[0])
+    np.testing.assert_array_equal(first, longer[:, :4])
+    together, _ = draw(KEY, POOL, jnp.asarray([0, 2, 2]), jnp.asarray([7, 7, 8]), 4, 3, 40)
+    np.testing.assert_array_equal(first[0], together[1])
+    assert not np.array_equal(first[0], together[2])
 
 
 def test_all_rows_when_no_size_is_given():
     index, present = rows(1, 0, steps=2, size=None)
-    assert index.shape == (2, 40)
-    np.testing.assert_array_equal(present.sum(axis=1), 2)
-    np.testing.assert_array_equal(index[0][present[0]], [5, 6])
+    assert index.shape == (1, 2, 40)
+    np.testing.assert_array_equal(present[0].sum(axis=1), 2)
+    np.testing.assert_array_equal(index[0, 0][present[0, 0]], [5, 6])
     assert index.max() < 7
 
 

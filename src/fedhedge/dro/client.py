@@ -7,24 +7,16 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fedhedge import checks
 from fedhedge.dro import worst_case
-from fedhedge.dro.norms import DUAL, dual_norm
+from fedhedge.dro.bundle import minimise, penalty
 from fedhedge.dro.problem import Floats, Problem, matrix
-from fedhedge.dro.reduced_qp import solve_reduced
 from fedhedge.dro.start import smoothed_start
-from fedhedge.dro.working_set import WorkingSet, evaluate, next_set
-
-_PASSES = 200
-# Passes in a row without any gain, after which rounding is all that is left of the gap.
-_IDLE_PASSES = 10
-# Weight of the first proximal step for a problem without a proximal term.
-_FIRST_WEIGHT = 1e-2
+from fedhedge.dro.working_set import WorkingSet
 
 
 @dataclass(frozen=True)
@@ -56,24 +48,6 @@ class ClientSolution:
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.coef, self.lam, self.objective))
-
-
-class _Bound(NamedTuple):
-    """A lower bound of the optimum and its reason: risk >= constant + <pull, M> for every model M."""
-
-    value: float
-    pull: Floats
-
-
-@dataclass(frozen=True)
-class _Found:
-    """Best model with its objective, best lower bound, and what the search leaves behind."""
-
-    coef: Floats
-    upper: float
-    bound: _Bound
-    passes: int
-    working_set: WorkingSet
 
 
 def solve_client(
@@ -110,10 +84,10 @@ def solve_client(
         center = matrix("center", center)
     problem = Problem.checked(X, y, radius, label_cost, norm, _classes(y, center, classes))
     shape = (problem.classes, problem.X.shape[1])
-    if center is None:
-        center = np.zeros(shape)
-    elif center.shape != shape:
+    if center is not None and center.shape != shape:
         raise checks.InvalidInput("center", f"an array of shape {center.shape}", f"an array of shape {shape}")
+    if center is None or rho == 0.0:
+        center = np.zeros(shape)
     settings = (problem.X.shape, problem.classes, problem.radius, problem.label_cost, problem.norm)
     if warm is not None and warm.settings != settings:
         raise checks.InvalidInput("warm", warm.settings, f"the state of a problem with settings {settings}")
@@ -125,11 +99,11 @@ def solve_client(
         start = smoothed_start(reduced, center, rho)
         warm = Warm(settings, start.coef, start.working_set)
     first = center if rho > 0.0 else warm.coef - warm.coef.mean(0)
-    found = _bundle(reduced, first, rho, warm.working_set, tolerance)
+    found = minimise(reduced, first, rho, warm.working_set, tolerance)
     value, lam = worst_case.evaluate(found.coef, problem)
-    objective = value + _penalty(found.coef, center, rho)
-    gap = max(0.0, objective - found.bound.value)
-    kkt = max(gap, float(np.abs(rho * (found.coef - center) + found.bound.pull).max()))
+    objective = value + penalty(found.coef, center, rho)
+    gap = max(0.0, objective - found.lower)
+    kkt = max(gap, float(np.abs(rho * (found.coef - center) + found.pull).max()))
     if gap > tolerance * max(1.0, objective):
         warnings.warn(f"the client problem stopped at a gap of {gap:.1e}", RuntimeWarning, stacklevel=2)
     return ClientSolution(
@@ -146,57 +120,3 @@ def _classes(y: Any, center: Floats | None, classes: int | None) -> int:
         return classes
     known = np.asarray(y)
     return max(2, int(known.max()) + 1) if known.size and known.dtype.kind in "iu" else 2
-
-
-def _bundle(problem: Problem, center: Floats, rho: float, working_set: WorkingSet, tolerance: float) -> _Found:
-    """Solve reduced problems and add what they miss until upper and lower bound meet.
-
-    Without a proximal term of its own the problem gets one that follows the model (the proximal bundle method).
-    """
-    moving = rho == 0.0
-    weight = _FIRST_WEIGHT if moving else rho
-    bound = _Bound(-math.inf, center)
-    # The model with equal rows, where all norms have their kink, is met exactly or not at all.
-    coef = np.broadcast_to(center.mean(0), center.shape)
-    upper = worst_case.evaluate(coef, problem).value + _penalty(coef, center, rho)
-    idle, highest = 0, -math.inf
-    for passes in range(1, _PASSES + 1):  # noqa: B007
-        solution = solve_reduced(problem, center, weight, working_set)
-        point, pull = solution.point, solution.pull
-        truth = evaluate(point.coef, problem)
-        risk, lam = worst_case.dual_value(truth.pieces, float(truth.norms.max()), problem)
-        value = risk + _penalty(point.coef, center, rho)
-        improved = value < upper
-        if improved:
-            coef, upper = point.coef, value
-        # A better point has lam <= upper / r.
-        constant = solution.constant
-        if solution.excess > 0.0:
-            constant -= solution.excess * upper / problem.radius
-        # constant + <pull, M> + weight/2 ||M - C||^2 is least at C - pull/weight.
-        proximal_bound = constant + float((pull * center).sum() - (pull * pull).sum() / (2.0 * weight))
-        lower = proximal_bound
-        if moving:
-            # A better model has phi(M) <= upper / r, and the pull's rows sum to zero over classes, so that
-            # <pull, M> >= -phi(M) sum_k ||pull_k||.
-            limit = upper / problem.radius if problem.radius > 0.0 else 10.0 * max(1.0, lam)
-            lower = constant - limit * float(dual_norm(DUAL[problem.norm], pull).sum())
-        bound = max(bound, _Bound(lower, pull), key=attrgetter("value"))
-        idle = 0 if improved or proximal_bound > highest else idle + 1
-        highest = max(highest, proximal_bound)
-        done = upper - bound.value <= tolerance * max(1.0, upper) or idle == _IDLE_PASSES
-        working_set = next_set(problem, working_set, point, truth, grow=not done)
-        if done:
-            break
-        if moving:
-            moved = _penalty(point.coef, center, weight)
-            if risk + moved - proximal_bound <= moved or idle > 2:
-                error = risk - constant - float((pull * point.coef).sum())
-                center, highest = point.coef, -math.inf
-                weight *= 0.1 if risk - lower > 2.0 * error else 10.0
-                weight = min(max(weight, 1e-5), 1.0)
-    return _Found(coef, upper, bound, passes, working_set)
-
-
-def _penalty(coef: Floats, center: Floats, rho: float) -> float:
-    return 0.5 * rho * float(((coef - center) ** 2).sum())

@@ -15,6 +15,12 @@ from fedhedge.dro.norms import NORMS
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
+# What the client solver takes for active: a weight above WEIGHT, or a value within NEAR of the largest. What it takes
+# for missing: a value that exceeds the model's by more than VIOLATION.
+WEIGHT = 1e-7
+NEAR = 1e-6
+VIOLATION = 1e-9
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -26,6 +32,11 @@ class Problem:
     label_cost: float
     norm: str
     classes: int
+
+    @property
+    def finite_cost(self) -> float:
+        """kappa, or zero where labels are trusted and no piece is priced."""
+        return self.label_cost if math.isfinite(self.label_cost) else 0.0
 
     @classmethod
     def checked(cls, X: Any, y: Any, radius: Any, label_cost: Any, norm: Any, classes: int) -> Problem:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import piqp
 
-from fedhedge.dro.problem import Floats, Problem
-from fedhedge.dro.working_set import Cuts, Point, WorkingSet, finite_cost
+from fedhedge.dro.cuts import Cuts
+from fedhedge.dro.problem import Floats, Ints, Problem
+from fedhedge.dro.working_set import Point, WorkingSet
 
 # Curvature grows without limit as a pair of rows collapses; beyond this many times N rho it only costs digits.
 _STIFFEST = 1e6
@@ -68,86 +69,103 @@ def solve_reduced(problem: Problem, center: Floats, rho: float, working_set: Wor
     base, extra, cuts = working_set.base, working_set.extra, working_set.cuts
     rows, classes = len(problem.y), problem.classes
     cuts = cuts._replace(curvature=np.minimum(cuts.curvature, _STIFFEST * rows * rho))
-    cost = finite_cost(problem)
     base_signs, base_constant, base_flip = base.signs(classes), base.constants(), base.flips(problem.y)
     fixed = base_signs.T @ problem.X
-    signs = np.concatenate([extra.signs(classes) - base_signs[extra.row], cuts.signs(classes)])
-    vectors = np.concatenate([problem.X[extra.row], cuts.direction])
-    constants = np.concatenate([extra.constants() - base_constant[extra.row], np.zeros(len(cuts.first))])
-    charges = np.concatenate([cost * (extra.flips(problem.y) - base_flip[extra.row]), np.ones(len(cuts.first))])
-    budget = rows * problem.radius - cost * float(base_flip.sum())
+    gains = extra.constants() - base_constant[extra.row]
+    charges = problem.finite_cost * (extra.flips(problem.y) - base_flip[extra.row])
+    budget = rows * problem.radius - problem.finite_cost * float(base_flip.sum())
 
-    metric = _Metric(rows * rho, signs, vectors, np.concatenate([np.zeros(len(extra.row)), cuts.curvature]))
+    # Columns: extra pieces, cuts, loose coordinates of cuts. A loose weight in [-w, w] is solved for as -w plus a weight
+    # in [0, 2w], which takes one constraint instead of two.
+    owner, coordinate = np.nonzero(cuts.loose)
+    cut_signs = cuts.signs(classes)
+    signs = np.concatenate([extra.signs(classes) - base_signs[extra.row], cut_signs, cut_signs[owner]])
+    directions = cuts.direction - cuts.loose
+    vectors = np.concatenate([problem.X[extra.row], directions, np.eye(problem.X.shape[1])[coordinate]])
+    curvature = np.zeros(len(signs))
+    m, q = len(extra.row), len(cuts.first)
+    curvature[m : m + q] = cuts.curvature
+    metric = _Metric(rows * rho, signs, vectors, curvature)
     target = rows * rho * center - fixed
-    linear = ((signs @ metric.solve(target)) * vectors).sum(1) + constants
-    # Rounding may leave a budget that the cheapest pieces exceed by a hair.
-    cheapest = np.zeros(rows)
-    np.minimum.at(cheapest, extra.row, charges[: len(extra.row)])
-    weights, lam = _maximise(metric.gram, linear, extra.row, charges, max(budget, float(cheapest.sum())))
+    linear = ((signs @ metric.solve(target)) * vectors).sum(1)
+    linear[:m] += gains
+    weights, lam = _maximise(metric.gram, linear, extra.row, charges, budget, owner)
 
     # Rounding must not spoil the lower bound: weights are made feasible, or what is not is reported.
-    count = len(extra.row)
-    total = np.bincount(extra.row, weights[:count], minlength=rows)
-    weights[:count] /= np.maximum(total, 1.0)[extra.row]
-    left = budget - float(charges[:count] @ weights[:count])
-    if weights[count:].sum() > max(0.0, left):
-        weights[count:] *= max(0.0, left) / weights[count:].sum()
+    piece, cut, loose = np.split(weights, [m, m + q])
+    piece = np.maximum(piece, 0.0)
+    piece /= np.maximum(np.bincount(extra.row, piece, minlength=rows), 1.0)[extra.row]
+    left = budget - float(charges @ piece)
+    cut = np.maximum(cut, 0.0)
+    if cut.sum() > max(0.0, left):
+        cut *= max(0.0, left) / cut.sum()
+    force = np.zeros(cuts.loose.shape)
+    force[owner, coordinate] = np.clip(loose - cut[owner], -cut[owner], cut[owner])
 
-    weighted = signs * weights[:, None]
-    coef = metric.solve(target - weighted.T @ vectors)
-    pull = fixed + weighted[:count].T @ vectors[:count] + _cut_pull(cuts, weights[count:], coef)
-    constant = (float(base_constant.sum()) + float((constants * weights).sum())) / rows
-    point = Point(coef, lam, weights[:count], weights[count:])
-    return ReducedSolution(point, pull / rows, constant, max(0.0, -left) / rows)
+    pieces_pull = fixed + (signs[:m] * piece[:, None]).T @ vectors[:m]
+    cut_force = cut[:, None] * cuts.direction + force
+    coef = metric.solve(rows * rho * center - pieces_pull - cut_signs.T @ cut_force)
+    pull = pieces_pull + cut_signs.T @ _with_curvature(cuts, cut, cut_force, coef)
+    constant = (float(base_constant.sum()) + float(gains @ piece)) / rows
+    return ReducedSolution(Point(coef, lam, piece, cut, force), pull / rows, constant, max(0.0, -left) / rows)
 
 
-def _cut_pull(cuts: Cuts, weights: Floats, coef: Floats) -> Floats:
-    """Sum over pairs of (e_j - e_k) v^T, with v the force of the pair's cuts and curvature and ||v|| <= their weight."""
-    signs = cuts.signs(len(coef))
-    force = weights[:, None] * cuts.direction
+def _with_curvature(cuts: Cuts, weight: Floats, force: Floats, coef: Floats) -> Floats:
+    """Add the force of the curvature to that of the cuts; a pair's norm is kept within the weight of its cuts."""
     curved = np.flatnonzero(cuts.curvature > 0.0)
-    if len(curved):
-        direction = cuts.direction[curved]
-        difference = coef[cuts.first[curved]] - coef[cuts.second[curved]]
-        across = difference - (difference * direction).sum(1, keepdims=True) * direction
-        force[curved] += cuts.curvature[curved, None] * across
-        pair = np.unique(cuts.first * len(coef) + cuts.second, return_inverse=True)[1]
-        together = np.zeros((int(pair.max()) + 1, force.shape[1]))
-        np.add.at(together, pair, force)
-        size = np.sqrt((together * together).sum(1))
-        allowed = np.bincount(pair, weights)
-        force *= np.where(size > allowed, allowed / np.where(size > 0.0, size, 1.0), 1.0)[pair, None]
-    result: Floats = signs.T @ force
-    return result
+    if len(curved) == 0:
+        return force
+    direction = cuts.direction[curved]
+    difference = cuts.differences(coef)[curved]
+    across = difference - (difference * direction).sum(1, keepdims=True) * direction
+    force[curved] += cuts.curvature[curved, None] * across
+    pair = np.unique(cuts.first * len(coef) + cuts.second, return_inverse=True)[1]
+    together = np.zeros((int(pair.max()) + 1, force.shape[1]))
+    np.add.at(together, pair, force)
+    size = np.sqrt((together * together).sum(1))
+    allowed = np.bincount(pair, weight)
+    shrink = np.where(size > allowed, allowed / np.where(size > 0.0, size, 1.0), 1.0)
+    return force * shrink[pair, None]
 
 
 def _maximise(
-    gram: Floats, linear: Floats, group: np.ndarray[tuple[int], np.dtype[np.intp]], charges: Floats, budget: float
+    gram: Floats, linear: Floats, row: Ints, charges: Floats, budget: float, owner: Ints
 ) -> tuple[Floats, float]:
-    """Maximise linear.w - w.gram.w / 2 over w >= 0, sums of at most 1 in each group, charges.w <= budget.
+    """Maximise linear.w - w.gram.w / 2 over the weights of extra pieces, cuts and loose coordinates, in this order.
 
-    Variables beyond the length of `group` are in no group. Returns w and the multiplier of the budget, which is lam.
+    Weights are at least 0; those of pieces sum to at most 1 in each row; those of loose coordinates are at most twice
+    their owner's; charges.pieces + sum of cuts <= budget, whose multiplier, lam, is returned with the weights.
     """
-    size = len(linear)
+    size, m = len(linear), len(row)
     if size == 0:
         return np.zeros(0), 0.0
-    members = np.bincount(group)
+    members = np.bincount(row)
     shared = np.flatnonzero(members > 1)
-    constraints = np.zeros((1 + len(shared), size), order="F")
-    constraints[0] = charges
+    loose = np.arange(size - len(owner), size)
+    constraints = np.zeros((1 + len(shared) + len(owner), size), order="F")
+    constraints[0, :m] = charges
+    constraints[0, m : size - len(owner)] = 1.0
     position = np.zeros(len(members), dtype=np.intp)
     position[shared] = 1 + np.arange(len(shared))
-    inside = np.flatnonzero(position[group])
-    constraints[position[group[inside]], inside] = 1.0
-    upper = np.ones(size)
-    upper[len(group) :] = np.inf
+    inside = np.flatnonzero(position[row])
+    constraints[position[row[inside]], inside] = 1.0
+    tied = np.arange(1 + len(shared), len(constraints))
+    constraints[tied, loose] = 1.0
+    constraints[tied, m + owner] = -2.0
+    # Rounding may leave a budget that the cheapest pieces exceed by a hair.
+    cheapest = np.zeros(len(members))
+    np.minimum.at(cheapest, row, charges)
+    limits = np.zeros(len(constraints))
+    limits[0] = max(budget, float(cheapest.sum()))
+    limits[1 : 1 + len(shared)] = 1.0
+    upper = np.full(size, np.inf)
+    upper[:m] = 1.0
     solver = piqp.DenseSolver()
     settings = solver.settings
     settings.eps_abs, settings.eps_rel = 1e-9, 0.0
     settings.eps_duality_gap_abs, settings.eps_duality_gap_rel = 1e-8, 0.0
     settings.max_iter = 50
-    limits = np.append(budget, np.ones(len(shared)))
     solver.setup(np.asfortranarray(gram), -linear, None, None, constraints, None, limits, np.zeros(size), upper)
     # Whatever the solver says of its own success, the caller certifies the result by itself.
     solver.solve()
-    return np.clip(solver.result.x, 0.0, upper), max(0.0, float(solver.result.z_u[0]))
+    return np.array(solver.result.x), max(0.0, float(solver.result.z_u[0]))

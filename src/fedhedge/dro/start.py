@@ -10,9 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from fedhedge.dro.norms import phi, steepest_direction
+from fedhedge.dro.cuts import Cuts, Pairs, steepest_cuts
+from fedhedge.dro.norms import phi
+from fedhedge.dro.pieces import Pieces
 from fedhedge.dro.problem import Floats, Ints, Problem
-from fedhedge.dro.working_set import Cuts, Pieces, WorkingSet, finite_cost
+from fedhedge.dro.working_set import WorkingSet
 
 # Temperatures of the soft maxima over pieces and over norms, in units of the loss. The first one is lowered, by this
 # factor and at most so often, while more pieces are near a kink than an optimum can need by far.
@@ -35,7 +37,7 @@ class Start(NamedTuple):
 def smoothed_start(problem: Problem, center: Floats, rho: float) -> Start:
     """Minimise r softmax(lam, pair norms) + mean softmax(pieces) + rho/2 ||M - C||^2 roughly, by L-BFGS."""
     smoothed = _Smoothed(problem, center, rho)
-    enough = 4 * (center.size + 1)
+    enough = min(4 * (center.size + 1), max(100, len(problem.y)))
     lam = max(1.0, float(phi(center, problem.norm)))
     bounds = [(None, None)] * center.size + [(0.0, None)]
     options = {"maxiter": _ITERATIONS, "ftol": 1e-7, "gtol": 1e-4}
@@ -59,7 +61,7 @@ class _Smoothed:
         self.rival, self.label = np.nonzero(~np.eye(classes, dtype=bool))
         self.flips = self.label != problem.y[:, None]
         self.trusted = np.isinf(problem.label_cost) * self.flips
-        self.price = finite_cost(problem) * self.flips
+        self.price = problem.finite_cost * self.flips
         identity = np.eye(classes)
         self.signs = identity[self.rival] - identity[self.label]
         self.first, self.second = np.triu_indices(classes, 1)
@@ -101,7 +103,7 @@ class _Smoothed:
         heaviest = weight.argmax(1)
         flip_weight = np.where(is_flip, weight, 0.0).max(1)
         sure = np.flatnonzero(flip_weight > 1.0 - _THRESHOLD)
-        cost = finite_cost(self.problem)
+        cost = self.problem.finite_cost
         if cost > 0.0:
             affordable = int(len(weight) * self.problem.radius / cost)
             sure = sure[np.argsort(-flip_weight[sure])][:affordable]
@@ -124,25 +126,18 @@ class _Smoothed:
         value, share = _softmax(np.append(lam, norms)[None], _SLOPE_SMOOTHING)
         return float(value[0]), share[0], direction
 
-    def _cuts(self, pairs: Ints, coef: Floats, soft: Floats) -> Cuts:
-        """Cuts of the pairs that bind; at a kink of a polyhedral norm, the directions around it."""
+    def _cuts(self, chosen: Ints, coef: Floats, soft: Floats) -> Cuts:
+        """Cuts of the chosen pairs; with norm l1 one for every corner that carries weight."""
         norm = self.problem.norm
-        first, second, directions = [], [], []
-        for pair in pairs:
-            steepest = steepest_direction(norm, coef[self.first[pair]] - coef[self.second[pair]])
-            around = [steepest]
-            if norm == "l1":
-                around = [np.sign(soft[pair]) * unit for unit in np.eye(len(steepest))[np.abs(soft[pair]) > _THRESHOLD]]
-            elif norm == "linf":
-                around += [
-                    np.where(unit, -steepest, steepest)
-                    for unit in np.eye(len(steepest), dtype=bool)[np.abs(soft[pair]) < 1.0 - _THRESHOLD]
-                ]
-            first += [self.first[pair]] * len(around)
-            second += [self.second[pair]] * len(around)
-            directions += around
-        stacked = np.array(directions).reshape(-1, coef.shape[1])
-        return Cuts(np.array(first, dtype=np.intp), np.array(second, dtype=np.intp), stacked, np.zeros(len(stacked)))
+        if norm == "l1":
+            which, corner = np.nonzero(np.abs(soft[chosen]) > _THRESHOLD)
+            pair = chosen[which]
+            direction = np.zeros((len(pair), coef.shape[1]))
+            direction[np.arange(len(pair)), corner] = np.sign(soft[pair, corner])
+            loose = np.zeros(direction.shape, dtype=bool)
+            return Cuts(self.first[pair], self.second[pair], direction, np.zeros(len(pair)), loose)
+        # Here a smoothed absolute value has a slope of about 0.9.
+        return steepest_cuts(norm, Pairs.of(coef, norm), chosen, np.zeros(len(chosen)), near=2.0 * _SLOPE_SMOOTHING)
 
 
 def _softmax(values: Floats, temperature: float) -> tuple[Floats, Floats]:

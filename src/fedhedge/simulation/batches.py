@@ -18,33 +18,43 @@ class Pool(NamedTuple):
 
 
 def draw(
-    key: jax.Array, pool: Pool, client: jax.Array, number: jax.Array, steps: int, size: int | None, widest: int
+    key: jax.Array, pool: Pool, clients: jax.Array, rounds: jax.Array, steps: int, size: int | None, widest: int
 ) -> tuple[jax.Array, jax.Array]:
-    """Row numbers [steps, size] of one client's mini-batches in one round, and which of them exist.
+    """Row numbers [L, steps, size] of the mini-batches of L pairs of client and round, and which of them exist.
 
     Each mini-batch is a uniform subset of min(size, count) rows, independent of the others; size None takes all
     the client's rows at every step (`widest` is the largest count, the width of the result). Client and round
     alone decide, so the draw is the same in any cohort and any chunk of rounds.
     """
-    offset, count = pool.offsets[client], pool.counts[client]
+    offset, count = (leaf[clients][:, None, None] for leaf in (pool.offsets, pool.counts))
     if size is None:
-        rows = jnp.broadcast_to(jnp.arange(widest, dtype=jnp.int32), (steps, widest))
-        return offset + jnp.minimum(rows, count - 1), rows < count
-    stream = jax.random.fold_in(jax.random.fold_in(key, client), number)
+        rows = jnp.arange(widest, dtype=jnp.int32)
+        shape = (len(clients), steps, widest)
+        return jnp.broadcast_to(offset + jnp.minimum(rows, count - 1), shape), jnp.broadcast_to(rows < count, shape)
+
+    def stream(client: jax.Array, number: jax.Array) -> jax.Array:
+        return jax.random.bits(jax.random.fold_in(jax.random.fold_in(key, client), number), (steps, size))
+
+    position = jnp.arange(size, dtype=jnp.int32)
     taken = jnp.minimum(size, count)
     # Floyd's method: position j draws from 0..n-taken+j, and takes that end itself when the row was drawn before.
-    ends = jnp.maximum(count - taken + jnp.arange(size, dtype=jnp.int32), 0)
-    wanted = _below(jax.random.bits(stream, (steps, size)), ends + 1)
+    ends = jnp.broadcast_to(jnp.maximum(count - taken + position, 0), (len(clients), steps, size))
+    wanted = _below(jax.vmap(stream)(clients, rounds), ends + 1)
+    rows = _floyd(*(leaf.reshape(-1, size).T for leaf in (wanted, ends))).T.reshape(ends.shape)
+    present = jnp.broadcast_to(position < taken, ends.shape)
+    return offset + jnp.where(present, rows, 0), present
+
+
+def _floyd(wanted: jax.Array, ends: jax.Array) -> jax.Array:
+    """Distinct rows [size, B] of B mini-batches side by side; the long axis comes last, so that it is vectorised."""
 
     def choose(chosen: jax.Array, item: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, None]:
-        position, end, want = item
-        repeated = jnp.any(chosen == want[:, None], axis=1)
-        return chosen.at[:, position].set(jnp.where(repeated, end, want)), None
+        position, want, end = item
+        repeated = jnp.any(chosen == want, axis=0)
+        return chosen.at[position].set(jnp.where(repeated, end, want)), None
 
-    empty = jnp.full((steps, size), -1, jnp.int32)
-    rows, _ = jax.lax.scan(choose, empty, (jnp.arange(size), ends, wanted.T))
-    present = jnp.broadcast_to(jnp.arange(size) < taken, (steps, size))
-    return offset + jnp.where(present, rows, 0), present
+    start = jnp.full(wanted.shape, -1, jnp.int32)
+    return jax.lax.scan(choose, start, (jnp.arange(len(wanted)), wanted, ends))[0]
 
 
 def _below(bits: jax.Array, bound: jax.Array) -> jax.Array:

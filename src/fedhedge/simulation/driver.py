@@ -30,7 +30,9 @@ from fedhedge.simulation.options import Options
 from fedhedge.simulation.rounds import (
     Keys,
     Plan,
+    Schedule,
     State,
+    Tally,
     cohort_of_one,
     compiled_rounds,
     empty_tally,
@@ -137,7 +139,15 @@ class Simulation:
             "availability": self.law.settings(),
             "data": clients.description | {"digest": clients.digest(), "clients": len(clients)},
         } | options.settings()
+        self.chunk = self._chunk_length()
         self._begin()
+
+    def _chunk_length(self) -> int:
+        longest = HOST_CHUNK if self.host_loop else LONGEST_CHUNK
+        if self.plan.batch_size is not None:
+            bytes_per_round = 4 * self.law.largest() * self.plan.steps * self.plan.batch_size
+            longest = min(longest, max(1, INDEX_BUDGET // bytes_per_round))
+        return min(self.options.evaluate_every, self.options.rounds, longest)
 
     def _begin(self) -> None:
         precision = self.algorithm.precision
@@ -162,6 +172,7 @@ class Simulation:
         self.history = History()
         self.took_part: list[np.ndarray] = []
         self.done, self.skipped = 0, 0
+        self.warned = self.algorithm.warnings(self.model, self.start, self.options.rounds, self.plan.steps)
         # True once all rounds are done, or the method says that it is finished.
         self.over = False
 
@@ -178,7 +189,6 @@ class Simulation:
 
     def run(self, folder: Path | None, resume: bool, progress: bool | None) -> Run:
         """Run what is left of the rounds; with a folder, checkpoint there as it goes."""
-        self.warned = self.algorithm.warnings(self.model, self.start, self.options.rounds, self.plan.steps)
         for text in self.warned:
             warnings.warn(f"{self.algorithm.name}: {text}", stacklevel=3)
         path = None if folder is None else folder / CHECKPOINT_NAME
@@ -186,52 +196,64 @@ class Simulation:
             self._restore(path)
         with _bar(self.options.rounds, self.done, self.algorithm.name, progress) as bar:
             self._loop(path, bar)
-        return self._result()
+        return self.result()
 
     def _loop(self, path: Path | None, bar: Any) -> None:
         saved = time.monotonic()
-        chunk, every = self._chunk_length(), self.options.evaluate_every
         if self.done == 0:
-            self._evaluate()
+            self.evaluate()
         while not self.over:
-            self._advance(min(self.done + chunk, self.options.rounds, every * (self.done // every + 1)), chunk)
-            if self.done % every == 0 or self.over:
-                self._evaluate()
+            stop = self.next_stop()
+            present = self.law.schedule(self.options.seed, self.done, stop)
+            schedule = self.schedule(present, self.slots(present))
+            work = (self.plan, self.algorithm, self.pool, self.keys, self.state, self.tally, schedule)
+            if self.host_loop:
+                state, tally = host_rounds(*work, stop - self.done)
+            else:
+                state, tally = compiled_rounds(*work, jnp.asarray(stop - self.done, jnp.int32))
+            self.accept(state, tally, present)
             bar.update(self.done - bar.n)
             if path is not None and (self.over or time.monotonic() - saved > CHECKPOINT_SECONDS):
                 self._save(path)
                 saved = time.monotonic()
 
-    def _chunk_length(self) -> int:
-        rows = self.plan.widest if self.plan.batch_size is None else self.plan.batch_size
-        bytes_per_round = 4 * self.law.largest() * self.plan.steps * rows
-        longest = HOST_CHUNK if self.host_loop else LONGEST_CHUNK
-        return max(1, min(self.options.evaluate_every, self.options.rounds, longest, INDEX_BUDGET // bytes_per_round))
+    def next_stop(self) -> int:
+        """The round at which the next chunk ends: full, or at an evaluation, or at the end."""
+        every = self.options.evaluate_every
+        return min(self.done + self.chunk, self.options.rounds, every * (self.done // every + 1))
 
-    def _advance(self, stop: int, chunk: int) -> None:
-        present = self.law.schedule(self.options.seed, self.done, stop)
-        capacity = stop - self.done if self.host_loop else chunk
-        width = None if self.plan.layout.padded else self.law.largest()
-        schedule = compact(present, self.done, capacity, width, self.mass, self.steps)
-        if self.host_loop:
-            length: Any = stop - self.done
-            state, tally = host_rounds(
-                self.plan, self.algorithm, self.pool, self.keys, self.state, self.tally, schedule, length
-            )
-        else:
-            length = jnp.asarray(stop - self.done, jnp.int32)
-            state, tally = compiled_rounds(
-                self.plan, self.algorithm, self.pool, self.keys, self.state, self.tally, schedule, length
-            )
+    def slots(self, present: np.ndarray) -> int:
+        """Slots that cohorts of these rounds need.
+
+        Powers of two for cohorts of varying size: few compilations, and no slots for clients that never come at once.
+        """
+        if not self.plan.layout.padded:
+            return self.law.largest()
+        largest = int(present.sum(axis=1).max())
+        return min(len(self.clients), 1 << max(0, largest - 1).bit_length())
+
+    def schedule(self, present: np.ndarray, slots: int) -> Schedule:
+        """The table of participants as slots, padded to a whole chunk where one compilation serves all chunks."""
+        capacity = len(present) if self.host_loop else self.chunk
+        return compact(present, self.done, capacity, slots, self.mass, self.steps)
+
+    def accept(self, state: State, tally: Tally, present: np.ndarray) -> None:
+        """Take the state after the rounds whose table of participants this is, and evaluate when it is time to.
+
+        Raises Diverged when a round was not finite.
+        """
         if int(tally.bad_round) >= 0:
             raise Diverged(int(tally.bad_round), int(tally.bad_client), self.clients.names, self.algorithm)
         self.state, self.tally = state, tally
         first, self.done = self.done, int(state.done)
-        self.over = self.done == self.options.rounds or self.done < stop
+        self.over = self.done == self.options.rounds or self.done < first + len(present)
         rows, who = np.nonzero(present[: self.done - first])
         self.took_part.append(np.stack([rows + first, who]).astype(np.int64))
+        if self.done % self.options.evaluate_every == 0 or self.over:
+            self.evaluate()
 
-    def _evaluate(self) -> None:
+    def evaluate(self) -> None:
+        """Put the current model's metrics, and what was seen since the last time, into the history."""
         params = self.algorithm.parameters(self.algorithm.iterate(self.state.server))
         self._measure(params, "")
         if self.over:
@@ -275,7 +297,8 @@ class Simulation:
     def _host(self, iterate: Tree) -> Tree:
         return jax.tree.map(np.asarray, self.algorithm.parameters(iterate))
 
-    def _result(self) -> Run:
+    def result(self) -> Run:
+        """What the run leaves."""
         who = self._participation()
         counts = {
             "rounds": self.done,

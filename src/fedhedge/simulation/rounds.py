@@ -138,8 +138,7 @@ def one_round(
     return State(server, clients, average, done), tally
 
 
-@partial(jax.jit, static_argnames=("plan",))
-def compiled_rounds(
+def many_rounds(
     plan: Plan,
     algorithm: Algorithm,
     pool: Pool,
@@ -148,13 +147,17 @@ def compiled_rounds(
     tally: Tally,
     schedule: Schedule,
     length: jax.Array,
+    *,
+    early: bool,
 ) -> tuple[State, Tally]:
-    """The first `length` rounds of a schedule in one programme, which may end early (see `Algorithm.finished`)."""
+    """The first `length` rounds of a schedule; `early` lets them end at a failure or when the method is finished."""
     # Drawing is many small operations, cheap only for many rounds at once; all rows of a client need no draw.
-    ahead = None if plan.batch_size is None else jax.vmap(partial(_rows, plan, pool, keys))(schedule)
+    ahead = None if plan.batch_size is None else _rows(plan, pool, keys, schedule)
 
     def going(carry: tuple[jax.Array, State, Tally]) -> jax.Array:
         position, now, seen = carry
+        if not early:
+            return position < length
         return (position < length) & (seen.bad_round < 0) & jnp.logical_not(algorithm.finished(now.server))
 
     def step(carry: tuple[jax.Array, State, Tally]) -> tuple[jax.Array, State, Tally]:
@@ -166,6 +169,27 @@ def compiled_rounds(
 
     _, state, tally = jax.lax.while_loop(going, step, (jnp.asarray(0, jnp.int32), state, tally))
     return state, tally
+
+
+compiled_rounds = jax.jit(partial(many_rounds, early=True), static_argnames=("plan",))
+
+
+@partial(jax.jit, static_argnames=("plan", "shared"))
+def batched_rounds(
+    plan: Plan,
+    shared: bool,
+    algorithm: Algorithm,
+    pool: Pool,
+    keys: Keys,
+    state: State,
+    tally: Tally,
+    schedule: Schedule,
+    length: jax.Array,
+) -> tuple[State, Tally]:
+    """The same rounds for many runs side by side: every argument has a leading run axis, the pool unless `shared`."""
+    run = partial(many_rounds, plan, early=False)
+    axes = (0, None if shared else 0, 0, 0, 0, 0, None)
+    return jax.vmap(run, in_axes=axes)(algorithm, pool, keys, state, tally, schedule, length)
 
 
 def host_rounds(
@@ -201,13 +225,12 @@ _compiled_single = jax.jit(_single, static_argnames=("plan",))
 
 
 def _rows(plan: Plan, pool: Pool, keys: Keys, item: Schedule) -> tuple[jax.Array, jax.Array | None]:
-    """Mini-batches of one round's cohort: row numbers [S, H, b] and, where clients are small, which exist."""
-
-    def slot(client: jax.Array) -> tuple[jax.Array, jax.Array]:
-        client = jnp.minimum(client, pool.counts.shape[0] - 1)
-        return draw(keys.batches, pool, client, item.number, plan.steps, plan.batch_size, plan.widest)
-
-    rows, present = jax.vmap(slot)(item.clients)
+    """Mini-batches of the cohorts of one round or many: row numbers [..., S, H, b] and, where needed, which exist."""
+    shape = item.clients.shape
+    numbers = jnp.broadcast_to(item.number[..., None], shape)
+    clients = jnp.minimum(item.clients, pool.counts.shape[0] - 1)
+    rows, present = draw(keys.batches, pool, clients.ravel(), numbers.ravel(), plan.steps, plan.batch_size, plan.widest)
+    rows, present = (leaf.reshape(*shape, *leaf.shape[1:]) for leaf in (rows, present))
     return rows, present if plan.ragged else None
 
 

@@ -9,18 +9,15 @@ from fedhedge.simulation.rounds import Schedule
 
 
 def compact(
-    present: np.ndarray, first: int, capacity: int, width: int | None, mass: np.ndarray, steps: np.ndarray
+    present: np.ndarray, first: int, capacity: int, width: int, mass: np.ndarray, steps: np.ndarray
 ) -> Schedule:
     """Rounds `first`, `first` + 1, ... with their clients in ascending order, padded to `capacity` rounds.
 
-    present: bool[R, N]. width: slots of the cohort; None takes the next power of two above the largest cohort here,
-    which keeps the number of compilations small without slots for clients that never come at once. mass: [N],
-    aggregation weights before they are normalised over the cohort. steps: [N], local steps.
+    present: bool[R, N]. width: slots of a cohort. mass: [N], aggregation weights before they are normalised over the
+    cohort. steps: [N], local steps.
     """
     population = present.shape[1]
     sizes = present.sum(axis=1)
-    if width is None:
-        width = min(population, 1 << max(0, int(sizes.max(initial=0)) - 1).bit_length())
     clients = np.full((capacity, width), population, np.int32)
     weights = np.zeros((capacity, width))
     shares = np.zeros((capacity, width))

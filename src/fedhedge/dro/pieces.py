@@ -1,0 +1,83 @@
+"""Affine pieces of the rows' robust losses, and which of them the client solver keeps."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from fedhedge.dro.loss import LabelPieces
+from fedhedge.dro.problem import NEAR, VIOLATION, WEIGHT, Floats, Ints, Problem
+
+
+class Pieces(NamedTuple):
+    """Pieces 1 + (m_rival - m_label).x_row - kappa lam 1{label is not the row's own}, three arrays of shape [m].
+
+    A piece whose rival is its label is the zero piece.
+    """
+
+    row: Ints
+    rival: Ints
+    label: Ints
+
+    def signs(self, classes: int) -> Floats:
+        """e_rival - e_label, shape [m, K]."""
+        identity = np.eye(classes)
+        signs: Floats = identity[self.rival] - identity[self.label]
+        return signs
+
+    def constants(self) -> Floats:
+        """1 for a margin piece, 0 for the zero piece."""
+        return (self.rival != self.label) * 1.0
+
+    def flips(self, y: Ints) -> Floats:
+        """1 where the piece prices a flipped label, else 0."""
+        return ((self.rival != self.label) & (self.label != y[self.row])) * 1.0
+
+
+def next_pieces(
+    problem: Problem,
+    base: Pieces,
+    extra: Pieces,
+    extra_weight: Floats,
+    coef: Floats,
+    lam: float,
+    worst: LabelPieces | None,
+) -> tuple[Pieces, Pieces]:
+    """Base and extra pieces that are active at (M, lam), and, given the `worst` pieces there, those that are missing.
+
+    Every row keeps at least one piece, and its heaviest becomes its base.
+    """
+    rows = len(problem.y)
+    price = problem.finite_cost * lam
+    pieces = Pieces(*(np.concatenate(both) for both in zip(base, extra, strict=True)))
+    base_weight = 1.0 - np.bincount(extra.row, extra_weight, minlength=rows)
+    weight = np.concatenate([base_weight, extra_weight])
+    slope = (pieces.signs(problem.classes) @ coef * problem.X[pieces.row]).sum(1)
+    value = pieces.constants() + slope - price * pieces.flips(problem.y)
+    highest = np.full(rows, -math.inf)
+    np.maximum.at(highest, pieces.row, value)
+    kept = (weight > WEIGHT) | (value > highest[pieces.row] - NEAR)
+    groups = [tuple(column[kept] for column in pieces)]
+    if worst is not None:
+        groups += _missing(problem, highest, price, worst)
+    pieces = Pieces(*(np.concatenate(columns) for columns in zip(*groups, strict=True)))
+    weight = np.concatenate([weight[kept], np.zeros(len(pieces.row) - int(kept.sum()))])
+    order = np.lexsort((-weight, pieces.row))
+    pieces = Pieces(*(column[order] for column in pieces))
+    first = np.concatenate([[True], pieces.row[1:] != pieces.row[:-1]])
+    return Pieces(*(column[first] for column in pieces)), Pieces(*(column[~first] for column in pieces))
+
+
+def _missing(problem: Problem, highest: Floats, price: float, worst: LabelPieces) -> list[tuple[Ints, Ints, Ints]]:
+    """Own-label, flipped and zero pieces above the highest kept piece of their row."""
+    floor = np.maximum(highest, 0.0) + VIOLATION
+    own = np.flatnonzero(worst.own > floor)
+    flip = np.flatnonzero((worst.other - price > floor) & math.isfinite(problem.label_cost))
+    zero = np.flatnonzero(highest < -VIOLATION)
+    return [
+        (own, worst.own_rival[own], problem.y[own]),
+        (flip, worst.other_rival[flip], worst.other_label[flip]),
+        (zero, np.zeros_like(zero), np.zeros_like(zero)),
+    ]
