@@ -28,6 +28,7 @@ from fedhedge.simulation.guard import Diverged
 from fedhedge.simulation.history import OVER_ALL, History, from_arrays, to_arrays
 from fedhedge.simulation.options import Options
 from fedhedge.simulation.rounds import (
+    Inputs,
     Keys,
     Plan,
     Schedule,
@@ -107,12 +108,14 @@ class Simulation:
         self.evaluators = [Evaluator(self.model, clients, split, algorithm.precision) for split in self._splits()]
         self.row_counts = clients.counts("train")
         self.mass = self.row_counts if options.weighting == "rows" else np.ones(len(clients))
-        self.pool = Pool(
+        pool = Pool(
             jnp.asarray(features, algorithm.precision),
             jnp.asarray(labels),
             jnp.asarray(clients.offsets("train")[:-1], jnp.int32),
             jnp.asarray(self.row_counts, jnp.int32),
         )
+        keys = Keys(streams.key(seed, Purpose.BATCHES), streams.key(seed, Purpose.NOISE))
+        self.inputs = Inputs(algorithm, pool, keys)
         on_cpu = jax.default_backend() == "cpu"
         slow_in_loops = on_cpu and self.model.convolutional
         if options.loop == "compiled" and not algorithm.traceable:
@@ -132,7 +135,6 @@ class Simulation:
             skip_nonfinite=options.on_nonfinite == "skip",
             layout=Layout(side_by_side=not on_cpu, unroll=slow_in_loops, padded=not fixed),
         )
-        self.keys = Keys(streams.key(seed, Purpose.BATCHES), streams.key(seed, Purpose.NOISE))
         self.settings = {
             "algorithm": algorithm.settings(),
             "model": model.settings(),
@@ -182,9 +184,7 @@ class Simulation:
 
     def _shapes(self, server: Tree, states: Tree) -> tuple[Tree, tuple[str, ...]]:
         """Shapes of one client's upload, and names of what the local steps observe."""
-        up, seen = jax.eval_shape(
-            functools.partial(cohort_of_one, self.plan), self.algorithm, self.pool, self.keys, server, states
-        )
+        up, seen = jax.eval_shape(functools.partial(cohort_of_one, self.plan), self.inputs, server, states)
         return up, tuple(sorted(seen))
 
     def run(self, folder: Path | None, resume: bool, progress: bool | None) -> Run:
@@ -206,7 +206,7 @@ class Simulation:
             stop = self.next_stop()
             present = self.law.schedule(self.options.seed, self.done, stop)
             schedule = self.schedule(present, self.slots(present))
-            work = (self.plan, self.algorithm, self.pool, self.keys, self.state, self.tally, schedule)
+            work = (self.plan, self.inputs, self.state, self.tally, schedule)
             if self.host_loop:
                 state, tally = host_rounds(*work, stop - self.done)
             else:

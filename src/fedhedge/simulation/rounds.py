@@ -41,6 +41,14 @@ class Keys(NamedTuple):
     noise: jax.Array
 
 
+class Inputs(NamedTuple):
+    """What rounds read and never change."""
+
+    algorithm: Algorithm
+    pool: Pool
+    keys: Keys
+
+
 class Schedule(NamedTuple):
     """Who works in which round. Shapes: clients, weights, mass, steps [R, S]; number [R].
 
@@ -89,9 +97,10 @@ def empty_tally(names: tuple[str, ...]) -> Tally:
 
 
 def one_round(
-    plan: Plan, algorithm: Algorithm, pool: Pool, keys: Keys, state: State, tally: Tally, item: Schedule, index: Tree
+    plan: Plan, inputs: Inputs, state: State, tally: Tally, item: Schedule, index: Tree
 ) -> tuple[State, Tally]:
     """One round: broadcast, local work, aggregation; a client's state is final only if its upload was used."""
+    algorithm, pool, keys = inputs
     population = pool.counts.shape[0]
     at_work = item.steps > 0
     slots = jnp.minimum(item.clients, population - 1)
@@ -139,33 +148,24 @@ def one_round(
 
 
 def many_rounds(
-    plan: Plan,
-    algorithm: Algorithm,
-    pool: Pool,
-    keys: Keys,
-    state: State,
-    tally: Tally,
-    schedule: Schedule,
-    length: jax.Array,
-    *,
-    early: bool,
+    plan: Plan, inputs: Inputs, state: State, tally: Tally, schedule: Schedule, length: jax.Array, *, early: bool
 ) -> tuple[State, Tally]:
     """The first `length` rounds of a schedule; `early` lets them end at a failure or when the method is finished."""
     # Drawing is many small operations, cheap only for many rounds at once; all rows of a client need no draw.
-    ahead = None if plan.batch_size is None else _rows(plan, pool, keys, schedule)
+    ahead = None if plan.batch_size is None else _rows(plan, inputs, schedule)
 
     def going(carry: tuple[jax.Array, State, Tally]) -> jax.Array:
         position, now, seen = carry
         if not early:
             return position < length
-        return (position < length) & (seen.bad_round < 0) & jnp.logical_not(algorithm.finished(now.server))
+        return (position < length) & (seen.bad_round < 0) & jnp.logical_not(inputs.algorithm.finished(now.server))
 
     def step(carry: tuple[jax.Array, State, Tally]) -> tuple[jax.Array, State, Tally]:
         position, state, tally = carry
         item, rows = jax.tree.map(lambda leaf: leaf[position], (schedule, ahead))
         if rows is None:
-            rows = _rows(plan, pool, keys, item)
-        return position + 1, *one_round(plan, algorithm, pool, keys, state, tally, item, rows)
+            rows = _rows(plan, inputs, item)
+        return position + 1, *one_round(plan, inputs, state, tally, item, rows)
 
     _, state, tally = jax.lax.while_loop(going, step, (jnp.asarray(0, jnp.int32), state, tally))
     return state, tally
@@ -176,56 +176,39 @@ compiled_rounds = jax.jit(partial(many_rounds, early=True), static_argnames=("pl
 
 @partial(jax.jit, static_argnames=("plan", "shared"))
 def batched_rounds(
-    plan: Plan,
-    shared: bool,
-    algorithm: Algorithm,
-    pool: Pool,
-    keys: Keys,
-    state: State,
-    tally: Tally,
-    schedule: Schedule,
-    length: jax.Array,
+    plan: Plan, shared: bool, inputs: Inputs, state: State, tally: Tally, schedule: Schedule, length: jax.Array
 ) -> tuple[State, Tally]:
     """The same rounds for many runs side by side: every argument has a leading run axis, the pool unless `shared`."""
-    run = partial(many_rounds, plan, early=False)
-    axes = (0, None if shared else 0, 0, 0, 0, 0, None)
-    return jax.vmap(run, in_axes=axes)(algorithm, pool, keys, state, tally, schedule, length)
+    axes = (Inputs(0, None if shared else 0, 0), 0, 0, 0, None)  # type: ignore[arg-type]
+    return jax.vmap(partial(many_rounds, plan, early=False), in_axes=axes)(inputs, state, tally, schedule, length)
 
 
 def host_rounds(
-    plan: Plan,
-    algorithm: Algorithm,
-    pool: Pool,
-    keys: Keys,
-    state: State,
-    tally: Tally,
-    schedule: Schedule,
-    length: int,
+    plan: Plan, inputs: Inputs, state: State, tally: Tally, schedule: Schedule, length: int
 ) -> tuple[State, Tally]:
     """The same rounds, one compiled programme each, called from a Python loop.
 
     For methods that call a solver, and for convolutions, which run slowly inside a compiled loop on a CPU.
     """
-    single = _compiled_single if algorithm.traceable else _single
+    single = _compiled_single if inputs.algorithm.traceable else _single
     for position in range(length):
         item = jax.tree.map(lambda leaf, at=position: leaf[at], schedule)
-        state, tally = single(plan, algorithm, pool, keys, state, tally, item)
-        if int(tally.bad_round) >= 0 or bool(algorithm.finished(state.server)):
+        state, tally = single(plan, inputs, state, tally, item)
+        if int(tally.bad_round) >= 0 or bool(inputs.algorithm.finished(state.server)):
             break
     return state, tally
 
 
-def _single(
-    plan: Plan, algorithm: Algorithm, pool: Pool, keys: Keys, state: State, tally: Tally, item: Schedule
-) -> tuple[State, Tally]:
-    return one_round(plan, algorithm, pool, keys, state, tally, item, _rows(plan, pool, keys, item))
+def _single(plan: Plan, inputs: Inputs, state: State, tally: Tally, item: Schedule) -> tuple[State, Tally]:
+    return one_round(plan, inputs, state, tally, item, _rows(plan, inputs, item))
 
 
 _compiled_single = jax.jit(_single, static_argnames=("plan",))
 
 
-def _rows(plan: Plan, pool: Pool, keys: Keys, item: Schedule) -> tuple[jax.Array, jax.Array | None]:
+def _rows(plan: Plan, inputs: Inputs, item: Schedule) -> tuple[jax.Array, jax.Array | None]:
     """Mini-batches of the cohorts of one round or many: row numbers [..., S, H, b] and, where needed, which exist."""
+    _, pool, keys = inputs
     shape = item.clients.shape
     numbers = jnp.broadcast_to(item.number[..., None], shape)
     clients = jnp.minimum(item.clients, pool.counts.shape[0] - 1)
@@ -234,13 +217,12 @@ def _rows(plan: Plan, pool: Pool, keys: Keys, item: Schedule) -> tuple[jax.Array
     return rows, present if plan.ragged else None
 
 
-def cohort_of_one(
-    plan: Plan, algorithm: Algorithm, pool: Pool, keys: Keys, server: Tree, clients: Tree
-) -> tuple[Tree, dict[str, jax.Array]]:
+def cohort_of_one(plan: Plan, inputs: Inputs, server: Tree, clients: Tree) -> tuple[Tree, dict[str, jax.Array]]:
     """What client 0 alone would upload and observe in round 0; traced for its shapes, never run."""
+    algorithm, pool, keys = inputs
     slot = jnp.zeros(1, jnp.int32)
     item = Schedule(slot, jnp.ones(1), jnp.ones(1), jnp.full(1, plan.steps, jnp.int32), jnp.asarray(0, jnp.int32))
-    rows, present = _rows(plan, pool, keys, item)
+    rows, present = _rows(plan, inputs, item)
     batches = Batches(pool.features, pool.labels, rows, present, item.steps, plan.uniform_steps, plan.layout)
     state = jax.tree.map(lambda leaf: leaf[slot], clients)
     up, _, seen = algorithm.local(plan.model, algorithm.broadcast(server), state, batches, keys.noise[None])

@@ -16,7 +16,7 @@ from fedhedge.models import Model
 from fedhedge.simulation.arithmetic import arithmetic
 from fedhedge.simulation.driver import Simulation
 from fedhedge.simulation.options import Options
-from fedhedge.simulation.rounds import batched_rounds
+from fedhedge.simulation.rounds import Inputs, batched_rounds
 from fedhedge.simulation.run import Run
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def together(simulations: Sequence[Simulation]) -> None:
 
 def _signature(simulation: Simulation) -> Any:
     """What runs must have in common: everything static, and all shapes."""
-    dynamic = (simulation.algorithm, simulation.pool, simulation.state)
+    dynamic = (simulation.algorithm, simulation.inputs.pool, simulation.state)
     shapes = tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in jax.tree.leaves(dynamic))
     structure = jax.tree.structure(dynamic)
     options = simulation.options
@@ -93,11 +93,10 @@ def _runs_at_once(simulation: Simulation) -> int:
 def _side_by_side(simulations: Sequence[Simulation]) -> None:
     first = simulations[0]
     shared = all(simulation.clients is first.clients for simulation in simulations)
-    algorithm, keys, state, tally = (
-        _stack([getattr(simulation, name) for simulation in simulations])
-        for name in ("algorithm", "keys", "state", "tally")
-    )
-    pool = first.pool if shared else _stack([simulation.pool for simulation in simulations])
+    algorithm, keys = (_stack([getattr(s.inputs, name) for s in simulations]) for name in ("algorithm", "keys"))
+    pool = first.inputs.pool if shared else _stack([s.inputs.pool for s in simulations])
+    inputs = Inputs(algorithm, pool, keys)
+    state, tally = (_stack([getattr(s, name) for s in simulations]) for name in ("state", "tally"))
     for simulation in simulations:
         simulation.evaluate()
     while not first.over:
@@ -106,7 +105,7 @@ def _side_by_side(simulations: Sequence[Simulation]) -> None:
         slots = max(s.slots(table) for s, table in zip(simulations, tables, strict=True))
         schedule = _stack([s.schedule(table, slots) for s, table in zip(simulations, tables, strict=True)])
         length = jnp.asarray(stop - first.done, jnp.int32)
-        state, tally = batched_rounds(first.plan, shared, algorithm, pool, keys, state, tally, schedule, length)
+        state, tally = batched_rounds(first.plan, shared, inputs, state, tally, schedule, length)
         states, tallies = _unstack(state, len(simulations)), _unstack(tally, len(simulations))
         for simulation, own, seen, table in zip(simulations, states, tallies, tables, strict=True):
             simulation.accept(own, seen, table)
