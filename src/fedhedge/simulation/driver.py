@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 LONGEST_CHUNK = 1000
 HOST_CHUNK = 10
 CHECKPOINT_SECONDS = 1.0
+# Straight-line code: models of this many parameters, and at most this many local steps in a round.
+UNROLL_FROM_SIZE = 50_000
+UNROLL_UP_TO_STEPS = 32
 INDEX_BUDGET = 32 * 2**20
 CHECKPOINT_NAME = "checkpoint.npz"
 HISTORY_NAME = "history.parquet"
@@ -123,7 +126,7 @@ class Simulation:
         needs_host = slow_in_loops or not algorithm.traceable
         self.host_loop = needs_host if options.loop == "auto" else options.loop == "host"
         smallest, widest = int(self.row_counts.min()), int(self.row_counts.max())
-        fixed = self.law.smallest() == self.law.largest()
+        varying = self.law.smallest() < self.law.largest()
         self.plan = Plan(
             model=self.model,
             steps=int(self.steps.max()),
@@ -133,7 +136,9 @@ class Simulation:
             uniform_steps=bool((self.steps == self.steps[0]).all()),
             may_be_empty=self.law.smallest() == 0,
             skip_nonfinite=options.on_nonfinite == "skip",
-            layout=Layout(side_by_side=not on_cpu, unroll=slow_in_loops, padded=not fixed),
+            layout=Layout(
+                side_by_side=not on_cpu, unroll=slow_in_loops or (on_cpu and self._worth_unrolling()), padded=varying
+            ),
         )
         self.settings = {
             "algorithm": algorithm.settings(),
@@ -143,6 +148,11 @@ class Simulation:
         } | options.settings()
         self.chunk = self._chunk_length()
         self._begin()
+
+    def _worth_unrolling(self) -> bool:
+        """Whether straight-line code pays: clients of a large model then run on several cores at once."""
+        size = _size(jax.eval_shape(self.model.init, self.inputs.keys.noise))
+        return size >= UNROLL_FROM_SIZE and self.law.largest() * int(self.steps.max()) <= UNROLL_UP_TO_STEPS
 
     def _chunk_length(self) -> int:
         longest = HOST_CHUNK if self.host_loop else LONGEST_CHUNK
