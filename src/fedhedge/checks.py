@@ -47,9 +47,14 @@ def number(
     left = f"({above:g}" if above is not None else f"[{low:g}" if low is not None else "(-inf"
     right = f"{below:g})" if below is not None else f"{high:g}]" if high is not None else "inf)"
     allowed = f"a number in {left}, {right}"
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InvalidInput(name, value, allowed)
-    result = float(value)
+    try:
+        result = float(value)
+    except OverflowError:
+        raise InvalidInput(name, value, allowed) from None
+    if not math.isfinite(result):
+        raise InvalidInput(name, value, allowed)
     outside = (
         (above is not None and result <= above)
         or (low is not None and result < low)
@@ -84,6 +89,12 @@ def boolean(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise InvalidInput(name, value, "true or false")
     return value
+
+
+def instance(name: str, value: Any, kind: type | tuple[type, ...], allowed: str) -> None:
+    """An object of the wanted kind, and not its class."""
+    if not isinstance(value, kind):
+        raise InvalidInput(name, value, allowed)
 
 
 def one_of(name: str, value: Any, allowed: Iterable[Choice]) -> Choice:

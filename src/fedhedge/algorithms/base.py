@@ -8,6 +8,7 @@ federation) owns everything else: who takes part, which rows, when a client's ne
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -138,11 +139,24 @@ class Algorithm(ABC):
 def traced(cls: Method) -> Method:
     """Register a frozen dataclass as a pytree whose float fields are leaves, so that one compilation serves all values.
 
+    Those fields become Python floats, whatever kind of number was given.
+
     Rebuilding skips `__init__`: a traced value has no magnitude that its checks could read.
     """
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
     dynamic = tuple(field.name for field in fields if "float" in str(field.type))
     static = tuple(field.name for field in fields if field.name not in dynamic)
+
+    check = cls.__post_init__  # type: ignore[attr-defined]
+
+    def check_and_convert(method: Algorithm) -> None:
+        check(method)
+        for name in dynamic:
+            value = getattr(method, name)
+            if isinstance(value, numbers.Real):
+                object.__setattr__(method, name, float(value))
+
+    cls.__post_init__ = check_and_convert  # type: ignore[attr-defined]
 
     def flatten(method: Algorithm) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         return tuple(getattr(method, name) for name in dynamic), tuple(getattr(method, name) for name in static)

@@ -14,7 +14,12 @@ from fedhedge.data.scaling import as_floats
 
 def features(values: Any) -> np.ndarray:
     """Rows of numbers as float32 (from bytes and float32) or float64, of shape [n, ...] with nothing empty."""
-    array = np.asarray(values)
+    if np.ma.is_masked(values):
+        raise InvalidInput("features", "a masked array", "numbers in every row and column")
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InvalidInput("features", "rows of different lengths", "one row shape") from None
     numeric = array.dtype.kind in "biuf"
     if array.dtype.kind == "O" and not any(isinstance(value, str) for value in array.flat):
         try:
@@ -64,6 +69,22 @@ def in_range(name: str, values: np.ndarray, size: int) -> None:
     outside = (values < 0) | (values >= size)
     if outside.any():
         raise InvalidInput(name, int(values[outside][0]), f"whole numbers from 0 to {size - 1}")
+
+
+def distinct(name: str, values: Sequence[Any]) -> None:
+    """Refuse a value that stands twice."""
+    repeated = [value for value in values if list(values).count(value) > 1] if len(set(values)) < len(values) else []
+    if repeated:
+        raise InvalidInput(name, repeated[0], "each one once")
+
+
+def same_columns(tables: Sequence[Any]) -> tuple[str, ...]:
+    """Column names of the tables, which must agree in name and order where they have any."""
+    named = [column_names(table) for table in tables if isinstance(table, pd.DataFrame)]
+    for other in named[1:]:
+        if other != named[0]:
+            raise InvalidInput("features", list(other), f"the columns {list(named[0])}, in this order, in all splits")
+    return named[0] if named else ()
 
 
 def column_names(values: Any) -> tuple[str, ...]:

@@ -48,10 +48,14 @@ class Clients:
         n = len(features)
         client = arrays.indices("client", self.client, n)
         split = arrays.indices("split", self.split, n)
+        # Every client has a training row, so that there are no more clients than rows.
+        arrays.in_range("client", client, n)
         names = tuple(map(str, self.names)) or tuple(f"client {i}" for i in range(int(client.max()) + 1))
         targets, classes = arrays.targets(self.labels, self.classes, n)
         arrays.in_range("client", client, len(names))
         arrays.in_range("split", split, len(splits.NAMES))
+        arrays.distinct("names", names)
+        arrays.distinct("classes", classes)
         if self.feature_names and len(self.feature_names) != features.shape[1]:
             raise InvalidInput("feature_names", len(self.feature_names), f"{features.shape[1]} names, one a column")
         key = split.astype(np.int64) * len(names) + client
@@ -108,10 +112,15 @@ class Clients:
         test: tuple[Any, Any, Any] | None = None,
     ) -> Clients:
         """Clients with the splits already made: each is (X, y, groups), and the two held-out ones may be absent."""
+        given = zip(splits.NAMES, (train, validation, test), strict=True)
+        for name, part in given:
+            if (part is None and name == "train") or (part is not None and len(part) != 3):
+                raise InvalidInput(name, type(part).__name__, "a tuple (X, y, groups)")
         parts = [(number, part) for number, part in enumerate((train, validation, test)) if part is not None]
         features = [arrays.features(part[0]) for _, part in parts]
         if len({block.shape[1:] for block in features}) > 1:
             raise InvalidInput("features", [block.shape[1:] for block in features], "one row shape in all splits")
+        columns = arrays.same_columns([part[0] for _, part in parts])
         lengths = [len(block) for block in features]
         for (_, part), n in zip(parts, lengths, strict=True):
             arrays.length("labels", part[1], n)
@@ -125,7 +134,7 @@ class Clients:
             np.repeat([number for number, _ in parts], lengths),
             names=tuple(map(str, names)),
             classes=classes,
-            feature_names=arrays.column_names(train[0]),
+            feature_names=columns,
             description={"source": "arrays", "splits": "given"},
         )
 

@@ -17,6 +17,8 @@ def encode(labels: Any, name: str = "labels") -> tuple[np.ndarray, tuple[Any, ..
     Raises InvalidInput when labels are missing or mix text and numbers.
     """
     values = np.asarray(labels)
+    if values.ndim != 1:
+        raise InvalidInput(name, f"a {type(labels).__name__} of {values.ndim} dimensions", "one value for each row")
     if values.dtype.kind == "O":
         values = _uniform(values, name)
     if values.dtype.kind not in "biufUT":
@@ -26,6 +28,8 @@ def encode(labels: Any, name: str = "labels") -> tuple[np.ndarray, tuple[Any, ..
             raise InvalidInput(name, values[~np.isfinite(values)][0], "a label in every row")
         if (values != np.round(values)).any():
             return values.astype(np.float64), ()
+        if np.abs(values).max() >= 2.0**63:
+            raise InvalidInput(name, float(np.abs(values).max()), "class labels within 64 bits")
         values = values.astype(np.int64)
     classes, index = np.unique(values, return_inverse=True)
     return index.astype(np.int32), tuple(classes.tolist())

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,9 @@ from tqdm import tqdm
 import fedhedge
 from fedhedge import checks, files, streams
 from fedhedge.algorithms.base import Algorithm, Layout, Start, Tree
-from fedhedge.models import Model
+from fedhedge.availability import Law
+from fedhedge.data import Clients
+from fedhedge.models import Architecture, Functional, Model
 from fedhedge.simulation import checkpoint
 from fedhedge.simulation.arithmetic import arithmetic
 from fedhedge.simulation.batches import Pool
@@ -42,10 +44,6 @@ from fedhedge.simulation.rounds import (
 from fedhedge.simulation.run import Run
 from fedhedge.simulation.schedule import compact
 from fedhedge.streams import Purpose
-
-if TYPE_CHECKING:
-    from fedhedge.availability import Law
-    from fedhedge.data import Clients
 
 LONGEST_CHUNK = 1000
 HOST_CHUNK = 10
@@ -90,8 +88,11 @@ def simulate(
     Raises InvalidInput for arguments that cannot be used, Diverged, and CheckpointMismatch.
     """
     options = Options(rounds, local_steps, batch_size, seed, evaluate_every, evaluate_on, weighting, on_nonfinite, loop)
+    if checkpoint is not None:
+        checks.instance("checkpoint", checkpoint, (str, Path), "a folder")
     folder = None if checkpoint is None else Path(checkpoint)
     checks.boolean("resume", resume)
+    checks.instance("algorithm", algorithm, Algorithm, "a method of fedhedge.algorithms, such as FedAvg(step=0.1)")
     with arithmetic(algorithm.precision):
         return Simulation(algorithm, model, clients, law, options).run(folder, resume, progress)
 
@@ -100,6 +101,9 @@ class Simulation:
     """A run in progress: checked settings, device arrays, and the state between two chunks of rounds."""
 
     def __init__(self, algorithm: Algorithm, model: Model, clients: Clients, law: Law, options: Options) -> None:
+        checks.instance("model", model, (Functional, Architecture), "a model, such as fedhedge.models.MLP()")
+        checks.instance("clients", clients, Clients, "fedhedge.data.Clients, such as Clients.from_arrays(X, y, groups)")
+        checks.instance("law", law, Law, "a law of fedhedge.availability, such as FixedSize(size=3)")
         self.algorithm, self.clients, self.options = algorithm, clients, options
         self.law = law.bind(len(clients))
         self.steps = options.steps(len(clients))
@@ -140,12 +144,15 @@ class Simulation:
                 side_by_side=not on_cpu, unroll=slow_in_loops or (on_cpu and self._worth_unrolling()), padded=varying
             ),
         )
-        self.settings = {
-            "algorithm": algorithm.settings(),
-            "model": model.settings(),
-            "availability": self.law.settings(),
-            "data": clients.description | {"digest": clients.digest(), "clients": len(clients)},
-        } | options.settings()
+        self.settings: dict[str, Any] = files.plain(
+            {
+                "algorithm": algorithm.settings(),
+                "model": model.settings(),
+                "availability": self.law.settings(),
+                "data": clients.description | {"digest": clients.digest(), "clients": len(clients)},
+            }
+            | options.settings()
+        )
         self.chunk = self._chunk_length()
         self._begin()
 
@@ -194,7 +201,10 @@ class Simulation:
 
     def _shapes(self, server: Tree, states: Tree) -> tuple[Tree, tuple[str, ...]]:
         """Shapes of one client's upload, and names of what the local steps observe."""
-        up, seen = jax.eval_shape(functools.partial(cohort_of_one, self.plan), self.inputs, server, states)
+        shapes = functools.partial(cohort_of_one, self.plan)
+        if self.algorithm.traceable:
+            shapes = functools.partial(jax.eval_shape, shapes)
+        up, seen = shapes(self.inputs, server, states)
         return up, tuple(sorted(seen))
 
     def run(self, folder: Path | None, resume: bool, progress: bool | None) -> Run:

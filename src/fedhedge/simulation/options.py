@@ -31,10 +31,10 @@ class Options:
 
     def __post_init__(self) -> None:
         checks.integer("rounds", self.rounds, low=1)
-        if isinstance(self.local_steps, Sequence):
+        if isinstance(self.local_steps, Sequence | np.ndarray):
             object.__setattr__(self, "local_steps", checks.integers("local_steps", self.local_steps, low=1))
         else:
-            checks.integer("local_steps", self.local_steps, low=1)
+            object.__setattr__(self, "local_steps", checks.integer("local_steps", self.local_steps, low=1))
         if self.batch_size is not None:
             checks.integer("batch_size", self.batch_size, low=1)
         streams.check_seed(self.seed)

@@ -100,19 +100,37 @@ def one_round(
     plan: Plan, inputs: Inputs, state: State, tally: Tally, item: Schedule, index: Tree
 ) -> tuple[State, Tally]:
     """One round: broadcast, local work, aggregation; a client's state is final only if its upload was used."""
+    work = inputs.algorithm.local(plan.model, *_arguments(plan, inputs, state, item, index))
+    return _settle(plan, inputs, state, tally, item, work)
+
+
+def _arguments(
+    plan: Plan, inputs: Inputs, state: State, item: Schedule, index: Tree
+) -> tuple[Tree, Tree, Batches, jax.Array]:
+    """Arguments of `Algorithm.local`, after the model, for one round's cohort."""
     algorithm, pool, keys = inputs
-    population = pool.counts.shape[0]
-    at_work = item.steps > 0
-    slots = jnp.minimum(item.clients, population - 1)
+    slots = jnp.minimum(item.clients, pool.counts.shape[0] - 1)
     rows, present = index
     batches = Batches(
         pool.features, pool.labels, rows, present if plan.ragged else None, item.steps, plan.uniform_steps, plan.layout
     )
     noise = jax.vmap(lambda client: jax.random.fold_in(jax.random.fold_in(keys.noise, client), item.number))(slots)
     cohort = jax.tree.map(lambda leaf: leaf[slots], state.clients)
-    down = algorithm.broadcast(state.server)
-    up, fresh, seen = algorithm.local(plan.model, down, cohort, batches, noise)
+    return algorithm.broadcast(state.server), cohort, batches, noise
 
+
+def _settle(
+    plan: Plan,
+    inputs: Inputs,
+    state: State,
+    tally: Tally,
+    item: Schedule,
+    work: tuple[Tree, Tree, dict[str, jax.Array]],
+) -> tuple[State, Tally]:
+    """State and tally after a round, from what `Algorithm.local` returned."""
+    algorithm, population = inputs.algorithm, inputs.pool.counts.shape[0]
+    up, fresh, seen = work
+    at_work = item.steps > 0
     weights, used = item.weights, at_work
     if plan.skip_nonfinite:
         bad = at_work & ~_finite(up)
@@ -190,7 +208,7 @@ def host_rounds(
 
     For methods that call a solver, and for convolutions, which run slowly inside a compiled loop on a CPU.
     """
-    single = _compiled_single if inputs.algorithm.traceable else _single
+    single = _compiled_single if inputs.algorithm.traceable else _solver_single
     for position in range(length):
         item = jax.tree.map(lambda leaf, at=position: leaf[at], schedule)
         state, tally = single(plan, inputs, state, tally, item)
@@ -206,6 +224,14 @@ def _single(plan: Plan, inputs: Inputs, state: State, tally: Tally, item: Schedu
 _compiled_single = jax.jit(_single, static_argnames=("plan",))
 
 
+def _solver_single(plan: Plan, inputs: Inputs, state: State, tally: Tally, item: Schedule) -> tuple[State, Tally]:
+    """A round whose local work is plain Python, between two compiled programmes."""
+    index = _compiled_rows(plan, inputs, item)
+    work = inputs.algorithm.local(plan.model, *_compiled_arguments(plan, inputs, state, item, index))
+    after: tuple[State, Tally] = _compiled_settle(plan, inputs, state, tally, item, work)
+    return after
+
+
 def _rows(plan: Plan, inputs: Inputs, item: Schedule) -> tuple[jax.Array, jax.Array | None]:
     """Mini-batches of the cohorts of one round or many: row numbers [..., S, H, b] and, where needed, which exist."""
     _, pool, keys = inputs
@@ -217,8 +243,13 @@ def _rows(plan: Plan, inputs: Inputs, item: Schedule) -> tuple[jax.Array, jax.Ar
     return rows, present if plan.ragged else None
 
 
+_compiled_rows, _compiled_arguments, _compiled_settle = (
+    jax.jit(part, static_argnames=("plan",)) for part in (_rows, _arguments, _settle)
+)
+
+
 def cohort_of_one(plan: Plan, inputs: Inputs, server: Tree, clients: Tree) -> tuple[Tree, dict[str, jax.Array]]:
-    """What client 0 alone would upload and observe in round 0; traced for its shapes, never run."""
+    """What client 0 alone would upload and observe in round 0, for the shapes: traced where that is possible."""
     algorithm, pool, keys = inputs
     slot = jnp.zeros(1, jnp.int32)
     item = Schedule(slot, jnp.ones(1), jnp.ones(1), jnp.full(1, plan.steps, jnp.int32), jnp.asarray(0, jnp.int32))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -42,8 +43,14 @@ def sweep(
     Runs of one method with one shape are computed side by side where that is faster; each result is that of
     `simulate` with the same arguments within rounding. Raises what `simulate` raises.
     """
-    wanted = [algorithms] if isinstance(algorithms, Algorithm) else list(algorithms)
-    numbers = list(seeds)
+    wanted = [algorithms] if isinstance(algorithms, Algorithm) else algorithms
+    checks.instance("algorithms", wanted, Iterable, "one method, or a list of them")
+    checks.instance("seeds", seeds, Iterable, "a list of seeds")
+    wanted, numbers = list(wanted), list(seeds)
+    for algorithm in wanted:
+        checks.instance("algorithms", algorithm, Algorithm, "methods of fedhedge.algorithms")
+    for name in options:
+        checks.one_of("option", name, [field.name for field in dataclasses.fields(Options)])
     if not wanted or not numbers:
         raise checks.InvalidInput("algorithms, seeds", (len(wanted), len(numbers)), "at least one of each")
     simulations = []
