@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fedhedge import algorithms, availability, data, dro, evaluation, models, privacy, report
     from fedhedge.checks import InvalidInput
+    from fedhedge.estimators import FederatedDROClassifier
     from fedhedge.privacy import Privacy
     from fedhedge.simulation import CheckpointMismatch, Diverged, Run, simulate, sweep
 
@@ -17,6 +18,7 @@ __version__ = "0.1.0"
 _HOME = {
     "CheckpointMismatch": "fedhedge.simulation",
     "Diverged": "fedhedge.simulation",
+    "FederatedDROClassifier": "fedhedge.estimators",
     "InvalidInput": "fedhedge.checks",
     "Privacy": "fedhedge.privacy",
     "Run": "fedhedge.simulation",
@@ -28,6 +30,7 @@ _ROOMS = ("algorithms", "availability", "data", "dro", "evaluation", "models", "
 __all__ = [
     "CheckpointMismatch",
     "Diverged",
+    "FederatedDROClassifier",
     "InvalidInput",
     "Privacy",
     "Run",

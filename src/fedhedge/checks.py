@@ -68,7 +68,7 @@ def number(
 
 def integer(name: str, value: Any, *, low: int | None = None, high: int | None = None) -> int:
     """A whole number within the ends, both included, and within 32 bits; booleans are not numbers here."""
-    if high is None and isinstance(value, numbers.Integral) and value > LARGEST:
+    if high is None and isinstance(value, numbers.Integral) and int(value) > LARGEST:
         high = LARGEST
     if low is not None and high is not None:
         allowed = f"a whole number from {low} to {high}"

@@ -33,10 +33,10 @@ def test_the_argument_goes_before_the_variable_and_the_variable_before_the_cache
 
 def test_raw_goes_before_packed_and_the_root_before_system_folders(tmp_path: Path) -> None:
     files = FileSet("set", (FILE,), (), elsewhere=(tmp_path / "system",))
-    system = put(tmp_path / "system", "numbers.gz", gzip.compress(CONTENT))
+    system = put(tmp_path / "system", "numbers.gz", gzip.compress(CONTENT, mtime=0))
     assert locate(files, FILE, tmp_path) == system
     assert read(files, FILE, system) == CONTENT
-    packed = put(tmp_path / "set", "numbers.gz", gzip.compress(CONTENT))
+    packed = put(tmp_path / "set", "numbers.gz", gzip.compress(CONTENT, mtime=0))
     assert locate(files, FILE, tmp_path) == packed
     raw = put(tmp_path / "set")
     assert locate(files, FILE, tmp_path) == raw
@@ -54,10 +54,10 @@ def test_missing_files_are_named(tmp_path: Path) -> None:
     [
         ("numbers", b"published CONTENT", "numbers: MD5 of the content is .*, expected .*; remove it and run"),
         ("numbers", b"published", "numbers: 9 bytes of content, expected 17"),
-        ("numbers.gz", gzip.compress(CONTENT + b"more"), "numbers.gz: 18 bytes of content, expected 17"),
-        ("numbers.gz", gzip.compress(CONTENT)[:-9], "numbers.gz: not a whole gzip file"),
+        ("numbers.gz", gzip.compress(CONTENT + b"more", mtime=0), "numbers.gz: 18 bytes of content, expected 17"),
+        ("numbers.gz", gzip.compress(CONTENT, mtime=0)[:-9], "numbers.gz: not a whole gzip file"),
         ("numbers.gz", b"not gzip", "numbers.gz: not a whole gzip file"),
-        ("numbers.gz", gzip.compress(CONTENT)[:10] + b"\x07" * 20, "numbers.gz: not a whole gzip file"),
+        ("numbers.gz", gzip.compress(CONTENT, mtime=0)[:10] + b"\x07" * 20, "numbers.gz: not a whole gzip file"),
     ],
 )
 def test_wrong_content_is_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:

@@ -70,6 +70,7 @@ def make_run(
         classes=(0, 1),
         feature_shape=(2,),
         names=tuple(f"client {i}" for i in range(clients)),
+        feature_names=(),
         warnings=said,
         version="0",
         inclusion_probabilities=np.full(clients, 1.0) if inclusion is None else np.asarray(inclusion, float),

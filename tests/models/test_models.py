@@ -122,3 +122,47 @@ def test_equal_arguments_share_one_model_and_so_one_compilation():
 def test_refuses(make, message):
     with pytest.raises(fh.InvalidInput, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"loss": lambda w, x, y: jnp.sum(x) * w}, r"model\.loss: .*allowed: floating-point losses \[3\]"),
+        ({"loss": lambda w, x, y: (x[:, 0] > 0).astype(int)}, r"model\.loss"),
+        ({"loss": lambda w, x, y: None}, r"model\.loss: received None"),
+        ({"init": lambda key: jnp.zeros((), int)}, r"model\.init: received \['int32'\]; allowed: a tree of floating"),
+        ({"init": lambda key: {}}, r"model\.init: received 'no arrays'"),
+        ({"predict": lambda w, x: x}, r"model\.predict: .*allowed: predictions \[3\]"),
+    ],
+)
+def test_own_functions_that_do_not_fit_are_refused_before_work(change, message):
+    parts = {"init": lambda key: jnp.zeros(()), "loss": lambda w, x, y: w * x[:, 0]} | change
+    clients = fh.data.Clients.from_arrays(RNG.normal(size=(20, 2)), np.arange(20) % 2, np.arange(20) % 4)
+    with pytest.raises(fh.InvalidInput, match=message):
+        fh.simulate(fh.algorithms.FedAvg(), fh.models.Functional(**parts), clients, fh.availability.Everyone())
+
+
+@pytest.mark.parametrize("wrong", ["algorithm", "model", "clients", "law"])
+def test_wrong_kinds_of_parts_are_named(wrong):
+    clients = fh.data.Clients.from_arrays(RNG.normal(size=(20, 2)), np.arange(20) % 2, np.arange(20) % 4)
+    parts = {
+        "algorithm": fh.algorithms.FedAvg(),
+        "model": fh.models.Linear(),
+        "clients": clients,
+        "law": fh.availability.Everyone(),
+    }
+    for value in ("FedAvg", type(parts[wrong])):
+        with pytest.raises(fh.InvalidInput, match=f"^{wrong}: received"):
+            fh.simulate(*(parts | {wrong: value}).values())
+
+
+def test_numpy_numbers_are_settings_like_any_other(tmp_path):
+    clients = fh.data.Clients.from_arrays(RNG.normal(size=(20, 2)), np.arange(20) % 2, np.arange(20) % 4)
+    run = fh.simulate(
+        fh.algorithms.FedAvg(step=np.float32(0.5)), fh.models.Linear(), clients,
+        fh.availability.FixedSize(size=np.int64(2)), rounds=np.int64(2), local_steps=np.int64(1), seed=np.int64(3),
+        progress=False,
+    )  # fmt: skip
+    run.save(tmp_path / "run.npz")
+    assert fh.Run.load(tmp_path / "run.npz").settings == run.settings
+    assert run.predict(np.zeros((0, 2))).shape == (0,)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 
+from fedhedge import checks
 from fedhedge.models.base import Functional
 
 Tree = Any
@@ -143,11 +144,13 @@ def traced(cls: Method) -> Method:
 
     Rebuilding skips `__init__`: a traced value has no magnitude that its checks could read.
     """
-    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+    if not dataclasses.is_dataclass(cls) or not isinstance(getattr(cls, "name", None), str):
+        raise checks.InvalidInput(cls.__name__, cls, "a frozen dataclass with a class variable `name`")
+    fields = dataclasses.fields(cls)
     dynamic = tuple(field.name for field in fields if "float" in str(field.type))
     static = tuple(field.name for field in fields if field.name not in dynamic)
 
-    check = cls.__post_init__  # type: ignore[attr-defined]
+    check = cls.__post_init__
 
     def check_and_convert(method: Algorithm) -> None:
         check(method)
@@ -156,7 +159,7 @@ def traced(cls: Method) -> Method:
             if isinstance(value, numbers.Real):
                 object.__setattr__(method, name, float(value))
 
-    cls.__post_init__ = check_and_convert  # type: ignore[attr-defined]
+    cls.__post_init__ = check_and_convert
 
     def flatten(method: Algorithm) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         return tuple(getattr(method, name) for name in dynamic), tuple(getattr(method, name) for name in static)

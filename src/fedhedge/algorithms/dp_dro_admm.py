@@ -18,17 +18,18 @@ from fedhedge.models.base import Functional
 from fedhedge.privacy import Privacy, calibrate
 from fedhedge.privacy.calibration import Accounting
 
+# Part of each round's mu^2 that is spent on lambda.
 LAMBDA_SHARE = 0.05
-# The paper's bound on the multiplier of lam >= phi(M), and what each variant takes where nothing is given.
-PAPER_MULTIPLIER = 0.4
+# The paper's bound C on the multiplier, and its V.
+PAPER_MULTIPLIER, PAPER_SLOPE = 0.4, 1.0
 VARIANTS = {
-    "default": {"step": 8.0, "lambda_step": 1.0, "lambda_start": 5.0},
+    "default": {"step": 16.0, "lambda_step": 1.0, "lambda_start": 5.0},
     "paper": {"step": 1.0, "lambda_step": 1.0, "lambda_start": 0.0},
 }
 
 
 class Client(NamedTuple):
-    """Client state: last released Mt, z = Mt + mu (see `consensus`), lambda, multiplier tau, and the radius r."""
+    """Client state: its last released model Mt and z = Mt + mu (see `consensus`), both [K, P]; lambda, tau, r_g."""
 
     model: jax.Array
     total: jax.Array
@@ -40,19 +41,44 @@ class Client(NamedTuple):
 @traced
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DpDroAdmm(Private):
-    """todo"""
+    """Linearised consensus ADMM for the worst-case risk of `DroAdmm`, with noise on each model and each lambda.
+
+    In a turn, at the client's last released pair (Mt, lt), with h_i and phi of `fedhedge.dro`:
+        lt <- lt - nu (r + (1/N) sum_i d_lam h_i - c) + N(0, s_lam^2)
+        G = (1/N) sum_i d_M h_i + c dphi(Mt)
+        Mt <- (Mt/eta + rho (Mbar - mu) - G)/(1/eta + rho) + N(0, s_M^2)
+    with the consensus and duals of `consensus`; lt stays at the client. The deviations are noise and lambda_noise times
+    the sensitivities 2 sqrt(2) L/(N (rho + 1/eta)) and kappa nu/N. (lambda depends on a discontinuous branch of h: its
+    noise cannot be dropped although it is not sent.) Steps for a horizon of T = `rounds` turns:
+        eta = c_M/(M_1 sqrt(T)),   M_1^2 = (sqrt(2) L + C V)^2 + K P (noise 2 sqrt(2) L/N)^2
+        nu = c_lam/(M_2 sqrt(T)),  M_2^2 = (max(r, kappa - r) + C)^2 + (lambda_noise kappa/N)^2
+    The force c stands for lam >= phi(M), whose multiplier is r + mean d_lam h in [0, r] at the optimum:
+    - "default": lambda moves first and with c = 0; then c is what brings it back, (phi(Mt) - lt)/nu cut to [0, r], and
+      at last lt <- max(lt, phi(Mt)) at the new Mt. All three are post-processing of what was released before, so the
+      model step is private given lambda (adaptive composition, mu^2 = mu_M^2 + mu_lam^2 as ever). C = r.
+    - "paper": Algorithm 2 as it stands, c = tau + gamma [phi(Mt) - lt]_+ at the start of the turn for both steps, and
+      tau <- max(0, tau + gamma (phi(Mt) - lt)) after them; C = 0.4, V = 1. It may diverge, with norm "linf" above all.
+
+    noise, lambda_noise: sigma/sensitivity (see `calibrated`); lambda_noise is needed with noise, unless labels are
+    trusted. rounds: T. radius: r, or one for each client. label_cost: kappa, infinite where labels are trusted. norm:
+    on features; "l1" suffers least from noise. rho: ADMM penalty. step, lambda_step, lambda_start: c_M, c_lam, lt at
+    first; None takes the variant's: 16, 1, 5 (0 with trusted labels), and 1, 1, 0. penalty: gamma. slope_bound: V; None
+    takes the variant's, the valid one being sqrt(2), or sqrt(2 P) for norm "linf".
+    row_bound, neighbouring tables: see `Private`. Uplink: Mt - Mbar. Without noise it tends to the optimum of
+    `DroAdmm` as T grows, for a step of the order of ||M||_F. Source: the second paper's DP-Fed DRO, Algorithm 2.
+    """
 
     name: ClassVar[str] = "DpDroAdmm"
     rounds: int
     lambda_noise: float = 0.0
-    radius: float | tuple[float, ...] = 0.01
+    radius: float | tuple[float, ...] = 0.05
     label_cost: float = 0.5
     norm: str = "l1"
     rho: float = 0.8
     variant: str = "default"
-    step: float | None = None
-    lambda_step: float | None = None
-    lambda_start: float | None = None
+    step: float = None  # type: ignore[assignment]  # resolved below: the default depends on the variant
+    lambda_step: float = None  # type: ignore[assignment]
+    lambda_start: float = None  # type: ignore[assignment]
     penalty: float = 0.1
     slope_bound: float | None = None
 
@@ -63,18 +89,31 @@ class DpDroAdmm(Private):
         object.__setattr__(self, "label_cost", check_label_cost(self.label_cost))
         checks.one_of("norm", self.norm, NORMS)
         checks.number("rho", self.rho, above=0.0)
-        checks.one_of("variant", self.variant, VARIANTS)
-        for name, value in VARIANTS[self.variant].items():
+        defaults = dict(VARIANTS[checks.one_of("variant", self.variant, VARIANTS)])
+        trusted = math.isinf(self.label_cost)
+        if trusted:
+            defaults["lambda_start"] = 0.0
+        for name, value in defaults.items():
             if getattr(self, name) is None:
-                object.__setattr__(self, name, 0.0 if name == "lambda_start" and math.isinf(self.label_cost) else value)
+                object.__setattr__(self, name, value)
         checks.number("step", self.step, above=0.0)
         checks.number("lambda_step", self.lambda_step, above=0.0)
         checks.number("lambda_start", self.lambda_start, low=0.0)
         checks.number("penalty", self.penalty, low=0.0)
+        if self.slope_bound is not None:
+            checks.number("slope_bound", self.slope_bound, low=0.0)
         checks.number("lambda_noise", self.lambda_noise, low=0.0)
+        if self.noise > 0.0 and self.lambda_noise == 0.0 and not trusted and self.label_cost > 0.0:
+            hint = "lambda depends on the rows, although it is not sent"
+            raise checks.InvalidInput("lambda_noise", self.lambda_noise, "a number above 0 where noise is", hint)
 
     @classmethod
     def calibrated(cls, privacy: Privacy, rounds: int, *, accounting: Accounting = "exact", **settings: Any) -> Self:
+        """The method with the least noise that keeps to `privacy` over `rounds` turns, 5 % of mu^2 spent on lambda.
+
+        Nothing is spent there with label_cost=inf. The paper's noise is variant="paper", accounting="paper", and a
+        budget per="round". settings: the other arguments. Raises InvalidInput, see `fedhedge.privacy.calibrate`.
+        """
         trusted = settings.get("label_cost") == math.inf
         noise = calibrate(privacy, rounds, lambda_share=0.0 if trusted else LAMBDA_SHARE, accounting=accounting)
         return cls(noise=noise.model, lambda_noise=noise.lambda_ or 0.0, rounds=rounds, **settings)
@@ -98,7 +137,7 @@ class DpDroAdmm(Private):
         bound = PAPER_MULTIPLIER if paper else client.radius
         slope = self.slope_bound
         if slope is None:
-            slope = 1.0 if paper else valid_slope(self.norm, client.model.shape[1])
+            slope = PAPER_SLOPE if paper else valid_slope(self.norm, client.model.shape[1])
         in_model = math.sqrt(2.0) * self.row_bound + bound * slope
         in_model = jnp.sqrt(in_model**2 + client.model.size * self.gradient_deviation(rows) ** 2)
         in_lambda = jnp.maximum(client.radius, self.finite_cost - client.radius) + bound
@@ -107,18 +146,16 @@ class DpDroAdmm(Private):
 
     def deviations(self, down: jax.Array, client: Client, rows: jax.Array) -> Noise:
         in_model, in_lambda = self.inverse_steps(client, rows)
-        return (
-            self.gradient_deviation(rows) / (self.rho + in_model),
-            self.lambda_noise * self.finite_cost / (rows * in_lambda),
-        )
+        on_lambda = self.lambda_noise * self.finite_cost / (rows * in_lambda)
+        return self.gradient_deviation(rows) / (self.rho + in_model), on_lambda
 
     def turn(self, down: jax.Array, client: Client, table: Table, noise: Noise) -> tuple[jax.Array, Client]:
         model, total, lambda_, multiplier, radius = client
         in_model, in_lambda = self.inverse_steps(client, table.rows)
+        norm = phi(model, self.norm, jnp)
         gradient, slope = risk_subgradient(
             model, lambda_, table.features, table.labels, self.label_cost, table.weights, jnp
         )
-        norm = phi(model, self.norm, jnp)
         if self.variant == "paper":
             force = multiplier + self.penalty * jnp.maximum(0.0, norm - lambda_)
             lambda_ = lambda_ - (radius + slope - force) / in_lambda + noise[1]
@@ -128,14 +165,21 @@ class DpDroAdmm(Private):
         gradient += force * phi_subgradient(model, self.norm, jnp)
         target = in_model * model + self.rho * (2.0 * down - total) - gradient
         fresh = target / (in_model + self.rho) + noise[0]
+        norm = phi(fresh, self.norm, jnp)
         if self.variant == "paper":
-            multiplier = jnp.maximum(0.0, multiplier + self.penalty * (phi(fresh, self.norm, jnp) - lambda_))
+            multiplier = jnp.maximum(0.0, multiplier + self.penalty * (norm - lambda_))
         else:
-            lambda_ = jnp.maximum(lambda_, phi(fresh, self.norm, jnp))
+            lambda_ = jnp.maximum(lambda_, norm)
         return fresh - down, Client(fresh, total + fresh - down, lambda_, multiplier, radius)
 
     def aggregate(self, server: jax.Array, up: jax.Array, cohort: Cohort) -> jax.Array:
         return advance(server, up, cohort)
+
+    def warnings(self, model: Functional, start: Start, rounds: int, local_steps: int) -> list[str]:
+        if rounds <= self.rounds:
+            return []
+        made = f"steps and, where calibrated, noise are made for {self.rounds} rounds, and this run may take {rounds}"
+        return [f"{made}: a client that comes more often than that spends more than its budget"]
 
 
 def valid_slope(norm: str, features: int) -> float:

@@ -30,8 +30,8 @@ class DpSgd(Private):
     G_g = (1/N_g) sum_i d l(M; x_i, y_i) + N(0, sigma_g^2),  sigma_g = noise * 2 sqrt(2) L / N_g;
     M <- M - (eta_0 / sqrt(k)) sum_g w_g G_g, in the k-th step, w the aggregation weights of the clients at work.
     Like FedAvg it minimises the mean under the weights that availability really gives.
-    step: eta_0. While all hinges are active the iterate is linear in it, so that small ones differ in nothing but scale:
-    from M = 0, `argmax` is the same predictor for all of them; 2 to 4 is what rows of norm 1 need.
+    step: eta_0. While all hinges are active the iterate is linear in it: from M = 0, `argmax` is the same predictor
+    for all small ones. 2 to 4 is what rows of norm 1 need.
     noise, row_bound, neighbouring tables: see `Private`. Source: the second paper's DP-Fed SGD baseline.
     """
 

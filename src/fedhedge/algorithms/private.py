@@ -129,6 +129,4 @@ def _seeded(keys: jax.Array, deviations: Noise, shapes: tuple[tuple[int, ...], .
 
         return jax.vmap(draw)(keys, deviation)
 
-    return tuple(
-        release(number, *release_of) for number, release_of in enumerate(zip(deviations, shapes, strict=True))
-    )
+    return tuple(release(number, *release_of) for number, release_of in enumerate(zip(deviations, shapes, strict=True)))

@@ -12,15 +12,16 @@ from typing import Any
 
 import fedhedge
 from fedhedge.checks import InvalidInput
-from fedhedge.cli import availability, compare, data, demo, report, run
+from fedhedge.cli import availability, compare, data, demo, fit, predict, privacy, report, run
 
-COMMANDS = (run, demo, compare, report, data, availability)
+COMMANDS = (run, demo, fit, predict, privacy, compare, report, data, availability)
 DESCRIPTION = """\
 Federated learning over clients that hold different data and come and go.
 
   fedhedge demo                            four methods on embedded data, in a few minutes
   fedhedge run examples/digits-quick.toml  train by a configuration file
   fedhedge compare runs/a-0 runs/b-0       put runs side by side
+  fedhedge fit sites/ --label fault -o m/  a robust, private classifier from one file per site
   fedhedge COMMAND --help                  what a command does, with its options
 """
 STATUS = "Exit status: 0 success, 1 a run or a check failed, 2 bad arguments or configuration, 130 interrupted."

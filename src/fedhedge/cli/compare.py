@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,15 @@ def run(given: argparse.Namespace) -> int:
     from fedhedge.cli import results
 
     runs = [results.load(path) for path in given.runs]
+    other = [key for key in evaluation.differing(runs) if not key.startswith(("algorithm.", "seed", "data.digest"))]
+    if other:
+        print(f"fedhedge: warning: the runs differ in more than the method: {', '.join(other)}", file=sys.stderr)
     print(evaluation.as_text(evaluation.compare(runs, given.rare, given.target, split=given.split)))
     return 0
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(","))
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"received {text!r}; allowed: client numbers, such as 27,28,29") from None

@@ -1,4 +1,4 @@
-"""`fedhedge data`: which sources there are, and whether their files are here and whole."""
+"""`fedhedge data`: which sources there are, whether their files are here and whole, and tables as files of sites."""
 
 from __future__ import annotations
 
@@ -26,6 +26,26 @@ def add(commands: Any, style: dict[str, Any]) -> None:
     checking = actions.add_parser("check", help="read the files of sources and verify their checksums", **style)
     checking.add_argument("sources", nargs="+", metavar="SOURCE")
     checking.set_defaults(execute=check)
+    exporting = actions.add_parser(
+        "export",
+        help="write a table as files of sites",
+        description="Deal the rows of a table to sites, equal in size and classes, and write one .csv file for each.",
+        **style,
+    )
+    exporting.add_argument("source", metavar="SOURCE")
+    exporting.add_argument("folder", type=Path, metavar="SITES", help="a new or empty folder")
+    exporting.add_argument("--clients", type=int, default=4, metavar="N", help="number of sites (default: %(default)s)")
+    exporting.add_argument("--label", default="label", metavar="COLUMN", help="name of the label column")
+    exporting.add_argument("--seed", type=int, default=0, help="of the dealing (default: %(default)s)")
+    exporting.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="options",
+        metavar="KEY=VALUE",
+        help="an option of a simulated source, such as runs=400; may be repeated",
+    )
+    exporting.set_defaults(execute=export)
 
 
 def list_sources(given: argparse.Namespace) -> int:
@@ -53,3 +73,31 @@ def check(given: argparse.Namespace) -> int:
         print(f"{source}: comes with the package" if table.empty else table.to_string(index=False))
         good &= bool((table["state"] == "ok").all())
     return 0 if good else 1
+
+
+def export(given: argparse.Namespace) -> int:
+    import pandas as pd
+
+    from fedhedge import data, files
+    from fedhedge.checks import InvalidInput
+    from fedhedge.config.read import override
+
+    if given.folder.exists() and (not given.folder.is_dir() or any(given.folder.iterdir())):
+        raise InvalidInput("SITES", str(given.folder), "a new or empty folder")
+    options: dict[str, Any] = {}
+    override(options, given.options)
+    table = data.load(given.source, given.root, **options)
+    columns = list(table.feature_names) or [f"x{column}" for column in range(table.features[0].size)]
+    if table.features.ndim != 2 or given.label in columns:
+        received = given.label if table.features.ndim == 2 else f"rows of shape {table.features.shape[1:]}"
+        raise InvalidInput("SOURCE, --label", received, "a table of numbers, and a label column with a name of its own")
+    dealing = data.Iid(clients=given.clients)
+    clients = table.partition(dealing, seed=given.seed, validation=0.0, test=0.0, scaling="none")
+    width = len(str(len(clients)))
+    for client in range(len(clients)):
+        features, labels = clients.rows("train", client)
+        frame = pd.DataFrame(features, columns=columns)
+        frame[given.label] = [(clients.classes or ())[label] for label in labels]
+        files.write_text(given.folder / f"site-{client + 1:0{width}}.csv", frame.to_csv(index=False))
+    print(f"{given.folder}: {len(clients)} sites, {len(table)} rows, label column {given.label!r}")
+    return 0

@@ -136,13 +136,13 @@ class Config:
         """The function that reads the data, and its arguments."""
         name, source = choose(content, "data", "source", {**SOURCES, FOLDER: None})
         if source is None:
-            values = self._settle(content, parameters(data.Clients.from_folder), "data")
+            values = self._settle(content, parameters(data.Clients.from_folder), "data", FOLDER)
             self.settings["data"] = {"source": FOLDER, **values}
             return data.Clients.from_folder, values
         known = parameters(source.function(), "root")
         if source.files is not None:
             known["root"] = parameters(data.load)["root"]
-        values = self._settle(content, known, "data")
+        values = self._settle(content, known, "data", name)
         # Where files lie is not what they are: a run may go on where the data have moved.
         self.settings["data"] = {"source": name} | {key: value for key, value in values.items() if key != "root"}
         return data.load, {"name": name, **values}
@@ -152,7 +152,7 @@ class Config:
         registry, example = CHOICES[where]
         given = table(content.get(where), where, example)
         name, make = choose(given, where, "name", registry)
-        values = self._settle(given, parameters(make) | dict(also or {}), where)
+        values = self._settle(given, parameters(make) | dict(also or {}), where, name)
         self.settings[where] = {"name": name, **values}
         with below(where):
             return make(**pick(values, parameters(make))), values
@@ -164,7 +164,7 @@ class Config:
         name, make = choose(content, where, "name", AVAILABILITY)
         known = parameters(make)
         derived = {key: value for key, value in from_data.items() if key in known and key not in content}
-        values = self._settle(content, {key: known[key] for key in known if key not in derived}, where)
+        values = self._settle(content, {key: known[key] for key in known if key not in derived}, where, name)
         settings = {"name": name, **values}
         if "law" in values:
             # The clients of a law over groups are groups, of which the data say nothing.
@@ -182,6 +182,6 @@ class Config:
             "sizes": lambda: self.clients.counts("train").tolist(),
         }
 
-    def _settle(self, content: Mapping[str, Any], known: Parameters, where: str) -> dict[str, Any]:
+    def _settle(self, content: Mapping[str, Any], known: Parameters, where: str, whose: str) -> dict[str, Any]:
         elsewhere = dict.fromkeys(TOP, "a key of the whole file: it stands above the first table")
-        return settle(content, known, where, {"seed": self.options.seed}, elsewhere)
+        return settle(content, known, where, {"seed": self.options.seed}, elsewhere, whose)

@@ -43,7 +43,12 @@ def choose(content: dict[str, Any], where: str, key: str, registry: Mapping[str,
 
 
 def settle(
-    content: Mapping[str, Any], known: Parameters, where: str, filled: Mapping[str, Any], elsewhere: Mapping[str, str]
+    content: Mapping[str, Any],
+    known: Parameters,
+    where: str,
+    filled: Mapping[str, Any],
+    elsewhere: Mapping[str, str],
+    whose: str = "",
 ) -> dict[str, Any]:
     """A value for every known parameter: the one given, else the one in `filled`, else the default.
 
@@ -53,7 +58,8 @@ def settle(
     prefix = f"{where}." if where else ""
     for key, value in content.items():
         if key not in known:
-            allowed = f"the keys {', '.join(known)}" if known else "no further key"
+            of = f" of {whose}" if whose else ""
+            allowed = f"the keys{of}: {', '.join(known)}" if known else f"no further key{of}"
             raise InvalidInput(prefix + key, value, allowed, elsewhere.get(key) or nearest(key, known))
     values = {}
     for name, parameter in known.items():

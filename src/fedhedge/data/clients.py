@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fedhedge import streams
-from fedhedge.checks import InvalidInput, integer
+from fedhedge.checks import InvalidInput, boolean, integer, one_of
 from fedhedge.data import arrays, folder, labels, splits
 from fedhedge.data.scaling import Scaling
 
@@ -75,17 +75,26 @@ class Clients:
 
     @classmethod
     def from_arrays(
-        cls, X: Any, y: Any, groups: Any, *, validation: float = 0.1, test: float = 0.2, seed: int = 0
+        cls,
+        X: Any,
+        y: Any,
+        groups: Any,
+        *,
+        validation: float = 0.1,
+        test: float = 0.2,
+        seed: int = 0,
+        regression: bool = False,
     ) -> Clients:
         """One client for each distinct value of `groups`, in sorted order; splits are drawn within each client.
 
         `validation` and `test` are the fractions of each client's rows to hold out, class by class where the numbers
-        allow it; both may be 0. Column names are kept when X is a DataFrame.
+        allow it; both may be 0. Column names are kept when X is a DataFrame. Whole numbers and text are classes, other
+        numbers are targets; `regression` makes targets of whole numbers too.
         """
         splits.check_fractions(validation, test)
         streams.check_seed(seed)
         features = arrays.features(X)
-        targets, classes = labels.encode(y)
+        targets, classes = labels.encode(y, regression=boolean("regression", regression))
         client, names = labels.encode(groups, "groups")
         arrays.length("labels", targets, len(features))
         arrays.length("groups", client, len(features))
@@ -110,8 +119,13 @@ class Clients:
         train: tuple[Any, Any, Any],
         validation: tuple[Any, Any, Any] | None = None,
         test: tuple[Any, Any, Any] | None = None,
+        *,
+        regression: bool = False,
     ) -> Clients:
-        """Clients with the splits already made: each is (X, y, groups), and the two held-out ones may be absent."""
+        """Clients with the splits already made: each is (X, y, groups), and the two held-out ones may be absent.
+
+        `regression`: as in `from_arrays`.
+        """
         given = zip(splits.NAMES, (train, validation, test), strict=True)
         for name, part in given:
             if (part is None and name == "train") or (part is not None and len(part) != 3):
@@ -125,7 +139,8 @@ class Clients:
         for (_, part), n in zip(parts, lengths, strict=True):
             arrays.length("labels", part[1], n)
             arrays.length("groups", part[2], n)
-        targets, classes = labels.encode(np.concatenate([np.asarray(part[1]) for _, part in parts]))
+        every_label = np.concatenate([np.asarray(part[1]) for _, part in parts])
+        targets, classes = labels.encode(every_label, regression=boolean("regression", regression))
         client, names = labels.encode(np.concatenate([np.asarray(part[2]) for _, part in parts]), "groups")
         return cls(
             np.concatenate(features),
@@ -147,16 +162,23 @@ class Clients:
         validation: float = 0.1,
         test: float = 0.2,
         seed: int = 0,
+        scaling: str = "standard",
+        regression: bool = False,
     ) -> Clients:
         """One client for each .csv or .parquet file of a folder; the file's name without its ending names the client.
 
         `label` is the column to predict, all others are features and must be numbers. Raises InvalidInput that names
-        the file and the column when a site cannot be read.
+        the file and the column when a site cannot be read. `scaling`: "standard" makes every column of mean 0 and
+        standard deviation 1 over all training rows, "none" leaves units as they are. `regression`: as in `from_arrays`.
         """
         splits.check_fractions(validation, test)
+        one_of("scaling", scaling, ("standard", "none"))
         table, targets, site = folder.read_sites(path, label)
-        clients = cls.from_arrays(table, targets, site, validation=validation, test=test, seed=seed)
-        return replace(clients, description={**clients.description, "source": "folder", "label": label})
+        clients = cls.from_arrays(
+            table, targets, site, validation=validation, test=test, seed=seed, regression=regression
+        )
+        described = replace(clients, description={**clients.description, "source": "folder", "label": label})
+        return described.standardized() if scaling == "standard" else described
 
     def __len__(self) -> int:
         return len(self.names)

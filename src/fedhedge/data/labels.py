@@ -10,10 +10,10 @@ import pandas as pd
 from fedhedge.checks import InvalidInput
 
 
-def encode(labels: Any, name: str = "labels") -> tuple[np.ndarray, tuple[Any, ...]]:
+def encode(labels: Any, name: str = "labels", *, regression: bool = False) -> tuple[np.ndarray, tuple[Any, ...]]:
     """Class index of every row (int32) and the classes in sorted order.
 
-    Numbers that are not all whole are targets of a regression: they come back as float64, with no classes.
+    Numbers that are not all whole, or any numbers for a `regression`, come back as float64 targets with no classes.
     Raises InvalidInput when labels are missing or mix text and numbers.
     """
     values = np.asarray(labels)
@@ -21,12 +21,14 @@ def encode(labels: Any, name: str = "labels") -> tuple[np.ndarray, tuple[Any, ..
         raise InvalidInput(name, f"a {type(labels).__name__} of {values.ndim} dimensions", "one value for each row")
     if values.dtype.kind == "O":
         values = _uniform(values, name)
-    if values.dtype.kind not in "biufUT":
+    if regression and values.dtype.kind in "iu":
+        values = values.astype(np.float64)
+    if values.dtype.kind not in ("f" if regression else "biufUT"):
         raise InvalidInput(name, str(values.dtype), "text, whole numbers, or finite numbers for a regression")
     if values.dtype.kind == "f":
         if not np.isfinite(values).all():
             raise InvalidInput(name, values[~np.isfinite(values)][0], "a label in every row")
-        if (values != np.round(values)).any():
+        if regression or (values != np.round(values)).any():
             return values.astype(np.float64), ()
         if np.abs(values).max() >= 2.0**63:
             raise InvalidInput(name, float(np.abs(values).max()), "class labels within 64 bits")

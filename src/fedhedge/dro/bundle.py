@@ -12,12 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedhedge.dro import worst_case
-from fedhedge.dro.norms import DUAL, dual_norm
+from fedhedge.dro.norms import DUAL, dual_norm, phi
 from fedhedge.dro.problem import Floats, Problem
 from fedhedge.dro.reduced_qp import ReducedSolution, solve_reduced
 from fedhedge.dro.working_set import WorkingSet, evaluate, next_set
 
 _PASSES = 200
+# Passes spent on the stationarity residual, which a gap bounds by its square root only, once the gap is closed.
+_POLISHING_PASSES = 2
 # Passes in a row without any gain, after which rounding is all that is left of the gap.
 _IDLE_PASSES = 10
 # Passes in a row without any gain after which a proximal term that is not part of the problem moves on.
@@ -42,9 +44,15 @@ class Found:
         """Objective minus lower bound."""
         return self.upper - self.lower
 
+    def residual(self, center: Floats, rho: float) -> float:
+        """Largest entry of the stationarity residual rho (M - C) + pull."""
+        return float(np.abs(rho * (self.coef - center) + self.pull).max())
+
 
 def minimise(problem: Problem, center: Floats, rho: float, working_set: WorkingSet, tolerance: float) -> Found:
     """Minimise worst-case risk + rho/2 ||M - C||^2 until the gap is at most tolerance max(1, objective).
+
+    Then a few more passes bring the stationarity residual down to that, if they can.
 
     With `rho` 0 each reduced problem gets a proximal term that follows the model and is not part of the objective.
     """
@@ -53,7 +61,7 @@ def minimise(problem: Problem, center: Floats, rho: float, working_set: WorkingS
     start = worst_case.evaluate(equal, problem).value + penalty(equal, center, rho)
     found = Found(equal, start, -math.inf, np.zeros_like(center), 0, working_set)
     weight = rho or _WEIGHT
-    idle = 0
+    closed = idle = 0
     proximal_best = -math.inf
     while found.passes < _PASSES:
         found.passes += 1
@@ -72,8 +80,14 @@ def minimise(problem: Problem, center: Floats, rho: float, working_set: WorkingS
             found.lower, found.pull = lower, solution.pull
         idle = 0 if improved or proximal > proximal_best else idle + 1
         proximal_best = max(proximal_best, proximal)
-        done = found.gap <= tolerance * max(1.0, found.upper) or (rho > 0.0 and idle == _IDLE_PASSES)
-        found.working_set = next_set(problem, found.working_set, solution.point, None if done else truth)
+        allowed = tolerance * max(1.0, found.upper)
+        closed += found.gap <= allowed
+        polished = found.residual(center, rho) <= allowed or closed > _POLISHING_PASSES
+        done = (closed > 0 and polished) or (rho > 0.0 and idle == _IDLE_PASSES)
+        # Without a gain nothing is dropped, or a degenerate problem could go round in circles.
+        found.working_set = next_set(
+            problem, found.working_set, solution.point, None if done else truth, trim=done or idle == 0
+        )
         if done:
             break
         if rho > 0.0:
@@ -113,5 +127,5 @@ def _plain_bound(pull: Floats, constant: float, problem: Problem, found: Found) 
     if problem.radius > 0.0:
         slope = found.upper / problem.radius
     else:
-        slope = 10.0 * max(1.0, worst_case.phi(found.coef, problem.norm))
+        slope = 10.0 * max(1.0, float(phi(found.coef, problem.norm)))
     return constant - slope * float(dual_norm(DUAL[problem.norm], pull).sum())

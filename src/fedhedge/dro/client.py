@@ -103,7 +103,7 @@ def solve_client(
     value, lam = worst_case.evaluate(found.coef, problem)
     objective = value + penalty(found.coef, center, rho)
     gap = max(0.0, objective - found.lower)
-    kkt = max(gap, float(np.abs(rho * (found.coef - center) + found.pull).max()))
+    kkt = max(gap, found.residual(center, rho))
     if gap > tolerance * max(1.0, objective):
         warnings.warn(f"the client problem stopped at a gap of {gap:.1e}", RuntimeWarning, stacklevel=2)
     return ClientSolution(

@@ -73,17 +73,25 @@ def steepest_cuts(norm: str, pairs: Pairs, chosen: Ints, curvature: Floats, near
 
 
 def next_cuts(
-    problem: Problem, cuts: Cuts, weight: Floats, force: Floats, coef: Floats, lam: float, pairs: Pairs | None
+    problem: Problem,
+    cuts: Cuts,
+    weight: Floats,
+    force: Floats,
+    coef: Floats,
+    lam: float,
+    pairs: Pairs | None,
+    trim: bool,
 ) -> Cuts:
-    """The cuts that are active at (M, lam), and, given the `pairs` there, those that are missing.
+    """The cuts with those that are missing among the `pairs` at (M, lam), if these are given.
 
-    `weight` [q] is each cut's weight, `force` [q, P] the weights of its loose coordinates, between -weight and weight.
+    `trim` drops cuts that are not active there. `weight` [q] is each cut's weight, `force` [q, P] the weights of its
+    loose coordinates, between -weight and weight.
     """
     differences = cuts.differences(coef)
     reach = (cuts.direction * differences).sum(1) + (np.abs(differences) * cuts.loose).sum(1)
-    active = (weight > WEIGHT) | (reach > lam - NEAR)
+    active = (weight > WEIGHT) | (reach > lam - NEAR) | (not trim)
     if problem.norm == "linf":
-        cuts = _reset_loose(cuts, weight, force, differences)
+        cuts = _reset_loose(cuts, weight, force, differences, trim)
     # At radius 0 the multiplier costs nothing, and phi does not bind.
     if pairs is None or problem.radius == 0.0:
         return Cuts(*(column[active] for column in cuts))
@@ -105,10 +113,10 @@ def next_cuts(
     return Cuts(*(np.concatenate([old[active], fresh]) for old, fresh in zip(cuts, added, strict=True)))
 
 
-def _reset_loose(cuts: Cuts, weight: Floats, force: Floats, differences: Floats) -> Cuts:
-    """Fix the signs of loose coordinates that left zero at full weight; loosen those that went against their sign."""
+def _reset_loose(cuts: Cuts, weight: Floats, force: Floats, differences: Floats, trim: bool) -> Cuts:
+    """Loosen coordinates that went against their sign; `trim` fixes the sign of those that left zero at full weight."""
     full = np.abs(force) >= weight[:, None] * (1.0 - NEAR)
-    fixed = cuts.loose & full & (np.abs(differences) > NEAR)
+    fixed = cuts.loose & full & (np.abs(differences) > NEAR) & trim
     crossed = ~cuts.loose & (cuts.direction * differences < -VIOLATION)
     direction = np.where(fixed, np.sign(differences), np.where(crossed, 0.0, cuts.direction))
     return cuts._replace(direction=direction, loose=(cuts.loose & ~fixed) | crossed)

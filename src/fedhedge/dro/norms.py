@@ -58,8 +58,8 @@ def pair_norms(coef: Array, norm: str, xp: ModuleType = np) -> Array:
 def phi(coef: Array, norm: str, xp: ModuleType = np) -> Array:
     """Largest slope of the loss in the features: phi(M) = max over pairs j != k of ||m_j - m_k||_*.
 
-    `coef` has shape [K, P]; `norm` is the norm on features. Source: Lipschitz modulus of the Crammer-Singer loss in
-    the Wasserstein dual of Mohajerin Esfahani and Kuhn (2018), with one row of the model per class.
+    `coef` has shape [K, P]; `norm` is the norm on features. Source: the Lipschitz constant of the
+    loss that bounds the multiplier in Shafieezadeh-Abadeh, Kuhn and Mohajerin Esfahani (2019), for several classes.
     """
     return pair_norms(coef, norm, xp).max()
 

@@ -29,11 +29,11 @@ class Pieces(NamedTuple):
 
     def constants(self) -> Floats:
         """1 for a margin piece, 0 for the zero piece."""
-        return (self.rival != self.label) * 1.0
+        return np.where(self.rival != self.label, 1.0, 0.0)
 
     def flips(self, y: Ints) -> Floats:
         """1 where the piece prices a flipped label, else 0."""
-        return ((self.rival != self.label) & (self.label != y[self.row])) * 1.0
+        return np.where((self.rival != self.label) & (self.label != y[self.row]), 1.0, 0.0)
 
 
 def next_pieces(
@@ -44,10 +44,11 @@ def next_pieces(
     coef: Floats,
     lam: float,
     worst: LabelPieces | None,
+    trim: bool,
 ) -> tuple[Pieces, Pieces]:
-    """Base and extra pieces that are active at (M, lam), and, given the `worst` pieces there, those that are missing.
+    """Base and extra pieces with those that are missing among the `worst` ones at (M, lam), if these are given.
 
-    Every row keeps at least one piece, and its heaviest becomes its base.
+    `trim` drops pieces that are not active there. Every row keeps at least one piece; its heaviest becomes its base.
     """
     rows = len(problem.y)
     price = problem.finite_cost * lam
@@ -58,7 +59,7 @@ def next_pieces(
     value = pieces.constants() + slope - price * pieces.flips(problem.y)
     highest = np.full(rows, -math.inf)
     np.maximum.at(highest, pieces.row, value)
-    kept = (weight > WEIGHT) | (value > highest[pieces.row] - NEAR)
+    kept = (weight > WEIGHT) | (value > highest[pieces.row] - NEAR) | (not trim)
     groups = [tuple(column[kept] for column in pieces)]
     if worst is not None:
         groups += _missing(problem, highest, price, worst)

@@ -75,8 +75,8 @@ def solve_reduced(problem: Problem, center: Floats, rho: float, working_set: Wor
     charges = problem.finite_cost * (extra.flips(problem.y) - base_flip[extra.row])
     budget = rows * problem.radius - problem.finite_cost * float(base_flip.sum())
 
-    # Columns: extra pieces, cuts, loose coordinates of cuts. A loose weight in [-w, w] is solved for as -w plus a weight
-    # in [0, 2w], which takes one constraint instead of two.
+    # Columns: extra pieces, cuts, loose coordinates of cuts. A loose weight in [-w, w] is solved for as -w plus one in
+    # [0, 2w], which takes one constraint instead of two.
     owner, coordinate = np.nonzero(cuts.loose)
     cut_signs = cuts.signs(classes)
     signs = np.concatenate([extra.signs(classes) - base_signs[extra.row], cut_signs, cut_signs[owner]])
@@ -91,14 +91,8 @@ def solve_reduced(problem: Problem, center: Floats, rho: float, working_set: Wor
     linear[:m] += gains
     weights, lam = _maximise(metric.gram, linear, extra.row, charges, budget, owner)
 
-    # Rounding must not spoil the lower bound: weights are made feasible, or what is not is reported.
     piece, cut, loose = np.split(weights, [m, m + q])
-    piece = np.maximum(piece, 0.0)
-    piece /= np.maximum(np.bincount(extra.row, piece, minlength=rows), 1.0)[extra.row]
-    left = budget - float(charges @ piece)
-    cut = np.maximum(cut, 0.0)
-    if cut.sum() > max(0.0, left):
-        cut *= max(0.0, left) / cut.sum()
+    piece, cut, excess = _feasible(piece, cut, extra.row, charges, budget)
     force = np.zeros(cuts.loose.shape)
     force[owner, coordinate] = np.clip(loose - cut[owner], -cut[owner], cut[owner])
 
@@ -107,7 +101,24 @@ def solve_reduced(problem: Problem, center: Floats, rho: float, working_set: Wor
     coef = metric.solve(rows * rho * center - pieces_pull - cut_signs.T @ cut_force)
     pull = pieces_pull + cut_signs.T @ _with_curvature(cuts, cut, cut_force, coef)
     constant = (float(base_constant.sum()) + float(gains @ piece)) / rows
-    return ReducedSolution(Point(coef, lam, piece, cut, force), pull / rows, constant, max(0.0, -left) / rows)
+    return ReducedSolution(Point(coef, lam, piece, cut, force), pull / rows, constant, excess / rows)
+
+
+def _feasible(piece: Floats, cut: Floats, row: Ints, charges: Floats, budget: float) -> tuple[Floats, Floats, float]:
+    """Weights of pieces and cuts that respect their limits to the last bit, and what they still overspend.
+
+    Otherwise rounding in the solver would spoil the lower bound.
+    """
+    piece, cut = np.maximum(piece, 0.0), np.maximum(cut, 0.0)
+    piece /= np.maximum(np.bincount(row, piece)[row], 1.0)
+    spent = charges * piece
+    if spent.sum() > budget:
+        costly = spent > 0.0
+        piece[costly] *= max(0.0, budget - spent[~costly].sum()) / max(spent[costly].sum(), 1e-300)
+    left = budget - float(charges @ piece)
+    if cut.sum() > max(0.0, left):
+        cut *= max(0.0, left) / cut.sum()
+    return piece, cut, max(0.0, -left)
 
 
 def _with_curvature(cuts: Cuts, weight: Floats, force: Floats, coef: Floats) -> Floats:
@@ -168,4 +179,7 @@ def _maximise(
     solver.setup(np.asfortranarray(gram), -linear, None, None, constraints, None, limits, np.zeros(size), upper)
     # Whatever the solver says of its own success, the caller certifies the result by itself.
     solver.solve()
-    return np.array(solver.result.x), max(0.0, float(solver.result.z_u[0]))
+    found = np.array(solver.result.x)
+    if not np.isfinite(found).all():
+        return np.zeros(size), 0.0
+    return found, max(0.0, float(solver.result.z_u[0]))

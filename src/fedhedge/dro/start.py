@@ -107,7 +107,7 @@ class _Smoothed:
         if cost > 0.0:
             affordable = int(len(weight) * self.problem.radius / cost)
             sure = sure[np.argsort(-flip_weight[sure])][:affordable]
-        base = np.where(is_flip, -1.0, weight).argmax(1)
+        base: Ints = np.where(is_flip, -1.0, weight).argmax(1)
         base[sure] = heaviest[sure]
         return base
 
@@ -153,8 +153,8 @@ def _smoothed_norms(norm: str, rows: Floats) -> tuple[Floats, Floats]:
     if norm == "l1":
         value, weight = _softmax(np.hstack([rows, -rows]), _SLOPE_SMOOTHING)
         return value, weight[:, : rows.shape[1]] - weight[:, rows.shape[1] :]
-    softened = np.sqrt(rows * rows + _SLOPE_SMOOTHING**2) if norm == "linf" else None
-    if softened is not None:
-        return softened.sum(1), rows / softened
+    if norm == "linf":
+        size = np.sqrt(rows * rows + _SLOPE_SMOOTHING**2)
+        return size.sum(1), rows / size
     length = np.sqrt((rows * rows).sum(1) + _SLOPE_SMOOTHING**2)
     return length, rows / length[:, None]

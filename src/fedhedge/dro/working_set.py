@@ -1,7 +1,7 @@
 """What the client solver keeps of the robust problem: a few pieces of each row's loss, a few cuts for phi.
 
-The loss h_i of a row is the largest of K(K-1) affine pieces and zero, and phi(M) is the largest of endlessly many linear
-functions. Few of either bind at the optimum.
+The loss h_i of a row is the largest of K(K-1) affine pieces and zero, and phi(M) is the largest of many, or endlessly
+many, linear functions. Few of either bind at the optimum.
 """
 
 from __future__ import annotations
@@ -51,9 +51,11 @@ def evaluate(coef: Floats, problem: Problem) -> Truth:
     return Truth(label_pieces(coef, problem.X, problem.y), Pairs.of(coef, problem.norm))
 
 
-def next_set(problem: Problem, current: WorkingSet, point: Point, truth: Truth | None) -> WorkingSet:
-    """Keep what is active at the point; given the `truth` there, add what the working set is missing."""
+def next_set(problem: Problem, current: WorkingSet, point: Point, truth: Truth | None, trim: bool) -> WorkingSet:
+    """Add what the working set is missing in the `truth` at the point, if given; `trim` drops what is not active."""
     pieces, pairs = truth or (None, None)
-    base, extra = next_pieces(problem, current.base, current.extra, point.extra_weight, point.coef, point.lam, pieces)
-    cuts = next_cuts(problem, current.cuts, point.cut_weight, point.loose_force, point.coef, point.lam, pairs)
+    base, extra = next_pieces(
+        problem, current.base, current.extra, point.extra_weight, point.coef, point.lam, pieces, trim
+    )
+    cuts = next_cuts(problem, current.cuts, point.cut_weight, point.loose_force, point.coef, point.lam, pairs, trim)
     return WorkingSet(base, extra, cuts)

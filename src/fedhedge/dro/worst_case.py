@@ -47,8 +47,8 @@ def worst_case_risk(coef: Any, X: Any, y: Any, radius: float, label_cost: float,
     An infinite `label_cost` is the limit of growing costs. It is exact once each pair of classes has a class among
     the labels, and an upper bound otherwise, as the slope phi may belong to labels that no mass can take.
 
-    Shapes: `coef` [K, P], `X` [N, P], `y` [N]. Raises InvalidInput on values that cannot be used. Source: strong
-    duality of Mohajerin Esfahani and Kuhn (2018), Theorem 4.2, with the cost above.
+    Shapes: `coef` [K, P], `X` [N, P], `y` [N]. Raises InvalidInput on values that cannot be used. Source: the duality
+    of Shafieezadeh-Abadeh, Kuhn and Mohajerin Esfahani, Regularization via mass transportation (2019), for two classes.
     """
     coef = matrix("coef", coef)
     problem = Problem.checked(X, y, radius, label_cost, norm, classes=len(coef))

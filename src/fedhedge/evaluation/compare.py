@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fedhedge import checks
 from fedhedge.evaluation.clients import higher_is_better, over_all, per_client
 from fedhedge.evaluation.group import group
 from fedhedge.evaluation.rounds_to import rounds_to
@@ -41,6 +42,11 @@ def compare(
     """
     groups = group(runs)
     metric = primary_metric([run for members in groups.values() for run in members], split)
+    if target is not None:
+        checks.number("target", target, above=0.0, high=1.0 if metric == "accuracy" else None)
+    count = min(len(run.weights) for members in groups.values() for run in members)
+    for client in rare:
+        checks.integer("rare", client, low=0, high=count - 1)
     rows = []
     for members in groups.values():
         spreads, losses, pooled = [], [], []

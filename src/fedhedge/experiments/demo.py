@@ -13,7 +13,7 @@ from fedhedge.availability import presets
 from fedhedge.data import ByLabel, load
 from fedhedge.evaluation import as_text, compare
 from fedhedge.models import MLP
-from fedhedge.report import write_report
+from fedhedge.report import write_plots, write_report
 from fedhedge.simulation import Run, simulate
 
 RARE = {27: (8,), 28: (8, 9), 29: (9,)}
@@ -33,7 +33,7 @@ def main(out: Path = Path("runs/demo"), *, quiet: bool = False) -> list[Run]:
     law = presets.sporadic()
     jobs = [(method, seed) for method in METHODS for seed in range(SEEDS)]
     runs = []
-    for method, seed in tqdm(jobs, desc="training", unit="run", disable=quiet):
+    for method, seed in tqdm(jobs, desc="training", unit="run", disable=True if quiet else None):
         folder = out / f"{method.name}-{seed}"
         run = simulate(
             method, MLP(hidden=(32,)), clients, law, rounds=ROUNDS, seed=seed, checkpoint=folder, progress=False
@@ -45,7 +45,9 @@ def main(out: Path = Path("runs/demo"), *, quiet: bool = False) -> list[Run]:
     files.write_text(out / "table.csv", table.to_csv())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        write_report(runs, out / "report.html", title="fedhedge demo: digits, skewed availability", rare=tuple(RARE))
+        title = "fedhedge demo: digits, skewed availability"
+        write_report(runs, out / "report.html", title=title, rare=tuple(RARE), target=TARGET)
+        write_plots(runs, out / "plots", rare=tuple(RARE))
     if not quiet:
         print(as_text(table))
         print(f"\nReport: {out / 'report.html'}")

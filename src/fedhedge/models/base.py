@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import math
+import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -35,9 +38,47 @@ class Functional:
         """The model itself: functions that a user brings already fit their data."""
         return self
 
+    def check(self, features: jax.Array, labels: jax.Array) -> None:
+        """Raises InvalidInput unless the functions fit together and these rows; nothing is computed."""
+        params = jax.eval_shape(self.init, jax.random.key(0))
+        leaves = jax.tree.leaves(params)
+        if not leaves or not all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves):
+            kinds = sorted({str(leaf.dtype) for leaf in leaves}) or "no arrays"
+            raise checks.InvalidInput("model.init", kinds, "a tree of floating-point arrays")
+        found = jax.eval_shape(self.loss, params, features, labels)
+        if not _is_column(found, len(labels)) or not jnp.issubdtype(found.dtype, jnp.floating):
+            raise checks.InvalidInput("model.loss", found, f"floating-point losses [{len(labels)}], one for each row")
+        if self.predict is not None:
+            found = jax.eval_shape(self.predict, params, features)
+            if not _is_column(found, len(labels)):
+                raise checks.InvalidInput("model.predict", found, f"predictions [{len(labels)}], one for each row")
+
     def settings(self) -> dict[str, Any]:
-        """Names of the functions, for summaries and fingerprints."""
-        return {"name": "Functional", "loss": getattr(self.loss, "__qualname__", repr(self.loss))}
+        """Names of the functions and digests of their code, for summaries and fingerprints.
+
+        A digest covers the code, its constants and defaults and the plain values it closes over, not the arrays.
+        """
+        parts = {"init": self.init, "loss": self.loss, "predict": self.predict}
+        named = {key: getattr(part, "__qualname__", repr(part)) for key, part in parts.items() if part is not None}
+        return {"name": "Functional", "code": {key: _digest(part) for key, part in parts.items() if part}, **named}
+
+
+def _digest(function: Callable[..., Any]) -> str:
+    def described(value: Any) -> Any:
+        if isinstance(value, types.CodeType):
+            return [value.co_code.hex(), value.co_names, [described(constant) for constant in value.co_consts]]
+        if isinstance(value, types.FunctionType):
+            held = [cell.cell_contents for cell in value.__closure__ or ()]
+            return [described(part) for part in (value.__code__, value.__defaults__, held)]
+        if isinstance(value, list | tuple):
+            return [described(part) for part in value]
+        return repr(value) if isinstance(value, str | bytes | int | float | None) else type(value).__qualname__
+
+    return hashlib.sha256(repr(described(function)).encode()).hexdigest()[:16]
+
+
+def _is_column(found: Any, rows: int) -> bool:
+    return isinstance(found, jax.ShapeDtypeStruct) and found.shape == (rows,)
 
 
 class Architecture(ABC):
@@ -79,6 +120,11 @@ def classifier(
         return jnp.argmax(scores(params, x), axis=1)
 
     return Functional(init, loss, predict, convex, convolutional)
+
+
+def flat(x: jax.Array) -> jax.Array:
+    """Rows of any shape as vectors [b, P]; also for no rows at all."""
+    return x.reshape(x.shape[0], math.prod(x.shape[1:]))
 
 
 def he_normal(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:

@@ -9,7 +9,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from fedhedge.models.base import Architecture, Functional, Tree
+from fedhedge.models.base import Architecture, Functional, Tree, flat
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +29,7 @@ def _build(features: int, classes: int) -> Functional:
         return jnp.zeros((classes, features))
 
     def scores(coef: Tree, x: jax.Array) -> jax.Array:
-        return x.reshape(x.shape[0], -1) @ coef.T  # type: ignore[no-any-return]
+        return flat(x) @ coef.T  # type: ignore[no-any-return]
 
     def loss(coef: Tree, x: jax.Array, y: jax.Array) -> jax.Array:
         values = scores(coef, x)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from fedhedge import checks
-from fedhedge.models.base import Architecture, Functional, Tree, classifier
+from fedhedge.models.base import Architecture, Functional, Tree, classifier, flat
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +36,7 @@ def _build(features: int, classes: int, intercept: bool) -> Functional:
         return params | {"bias": jnp.zeros(classes)} if intercept else params
 
     def scores(params: Tree, x: jax.Array) -> jax.Array:
-        values: jax.Array = x.reshape(x.shape[0], -1) @ params["weight"]
+        values: jax.Array = flat(x) @ params["weight"]
         return values + params["bias"] if intercept else values
 
     return classifier(init, scores, convex=True)

@@ -9,7 +9,7 @@ import math
 import jax
 
 from fedhedge import checks
-from fedhedge.models.base import Architecture, Functional, Tree, classifier, he_normal
+from fedhedge.models.base import Architecture, Functional, Tree, classifier, flat, he_normal
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +37,7 @@ def _build(widths: tuple[int, ...]) -> Functional:
         return {f"layer{i}": dense_init(keys[i], widths[i], widths[i + 1]) for i in range(layers)}
 
     def scores(params: Tree, x: jax.Array) -> jax.Array:
-        x = x.reshape(x.shape[0], -1)
+        x = flat(x)
         for i in range(layers - 1):
             x = jax.nn.relu(dense(params[f"layer{i}"], x))
         return dense(params[f"layer{layers - 1}"], x)

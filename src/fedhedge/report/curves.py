@@ -122,7 +122,7 @@ def _draw(axes: Axes, frame: pd.DataFrame, look: Look) -> tuple[float, float]:
     axes.plot(rounds, mean, color=look.colour, linestyle=look.dash, marker=marker)
     if frame.shape[1] > 1:
         sd = frame.std(axis=1, ddof=1)
-        axes.fill_between(rounds, mean - sd, mean + sd, color=look.colour, alpha=0.16, linewidth=0)
+        axes.fill_between(rounds, (mean - sd).clip(lower=0.0), mean + sd, color=look.colour, alpha=0.16, linewidth=0)
     return float(rounds[-1]), float(mean.iloc[-1])
 
 

@@ -93,6 +93,8 @@ def simulate(
     folder = None if checkpoint is None else Path(checkpoint)
     checks.boolean("resume", resume)
     checks.instance("algorithm", algorithm, Algorithm, "a method of fedhedge.algorithms, such as FedAvg(step=0.1)")
+    if jax.tree.leaves(algorithm) == [algorithm]:
+        raise checks.InvalidInput("algorithm", algorithm, "a frozen dataclass under @fedhedge.algorithms.traced")
     with arithmetic(algorithm.precision):
         return Simulation(algorithm, model, clients, law, options).run(folder, resume, progress)
 
@@ -121,6 +123,7 @@ class Simulation:
             jnp.asarray(clients.offsets("train")[:-1], jnp.int32),
             jnp.asarray(self.row_counts, jnp.int32),
         )
+        self.model.check(pool.features[:1].repeat(3, axis=0), pool.labels[:1].repeat(3))
         keys = Keys(streams.key(seed, Purpose.BATCHES), streams.key(seed, Purpose.NOISE))
         self.inputs = Inputs(algorithm, pool, keys)
         on_cpu = jax.default_backend() == "cpu"
@@ -338,6 +341,7 @@ class Simulation:
             classes=tuple(self.clients.classes or ()),
             feature_shape=self.feature_shape,
             names=self.clients.names,
+            feature_names=self.clients.feature_names,
             warnings=tuple(self.warned),
             version=fedhedge.__version__,
             inclusion_probabilities=self.law.inclusion_probabilities(),

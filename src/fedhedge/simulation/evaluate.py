@@ -27,6 +27,7 @@ class Evaluator:
     def __init__(self, model: Functional, clients: Clients, split: str, precision: str) -> None:
         features, labels = clients.rows(split)
         self.model, self.split = model, split
+        self.classifies = bool(clients.classes)
         self.rows = len(labels)
         self.starts, self.counts = clients.offsets(split)[:-1], clients.counts(split)
         size = min(BLOCK, self.rows)
@@ -37,7 +38,7 @@ class Evaluator:
 
     def __call__(self, params: Tree) -> dict[str, tuple[np.ndarray, float]]:
         """Metric name -> (value of each client [N], value over all rows); NaN for a client without rows."""
-        results = [_block(self.model, params, x, y) for x, y in self._blocks]
+        results = [_block(self.model, self.classifies, params, x, y) for x, y in self._blocks]
         per_row = {name: np.concatenate([np.asarray(block[name]) for block in results]) for name in results[0]}
         return {name: self._mean(values[: self.rows].astype(np.float64)) for name, values in per_row.items()}
 
@@ -52,10 +53,10 @@ def mean_loss(model: Functional, params: Tree, clients: Clients, precision: str)
     return Evaluator(model, clients, "train", precision)(params)["loss"][1]
 
 
-@partial(jax.jit, static_argnames=("model",))
-def _block(model: Functional, params: Tree, x: jax.Array, y: jax.Array) -> dict[str, jax.Array]:
+@partial(jax.jit, static_argnames=("model", "classifies"))
+def _block(model: Functional, classifies: bool, params: Tree, x: jax.Array, y: jax.Array) -> dict[str, jax.Array]:
     seen = {"loss": model.loss(params, x, y)}
-    if model.predict is not None:
+    if model.predict is not None and classifies:
         seen["accuracy"] = model.predict(params, x) == y
     return seen
 

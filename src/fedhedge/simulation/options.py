@@ -35,6 +35,8 @@ class Options:
             object.__setattr__(self, "local_steps", checks.integers("local_steps", self.local_steps, low=1))
         else:
             object.__setattr__(self, "local_steps", checks.integer("local_steps", self.local_steps, low=1))
+        if isinstance(self.batch_size, str):
+            raise checks.InvalidInput("batch_size", self.batch_size, "a whole number, 1 or more, or None for all rows")
         if self.batch_size is not None:
             checks.integer("batch_size", self.batch_size, low=1)
         streams.check_seed(self.seed)

@@ -13,14 +13,16 @@ import pandas as pd
 
 from fedhedge import checks
 from fedhedge.algorithms.base import Tree
-from fedhedge.models import ARCHITECTURES
+from fedhedge.models import ARCHITECTURES, Model
 from fedhedge.models.base import Functional
 from fedhedge.simulation import checkpoint
 from fedhedge.simulation.arithmetic import arithmetic
 from fedhedge.simulation.history import OVER_ALL, from_arrays, to_arrays
 
+RUN_NAME = "run.npz"
 
-@dataclasses.dataclass(frozen=True)
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class Run:
     """What a simulation leaves: two models, what was measured, who took part, and the settings behind it.
 
@@ -28,7 +30,8 @@ class Run:
     speaks of). history: round, client (-1 = over all rows), split, metric, value; metrics of the averaged model
     start with "average_". participation: round, client, one row for each client that got through. settings: all
     that the result depends on. costs: uplink and downlink scalars per participant and round, stored scalars.
-    names: of the clients. warnings: what the method said could not work. version: of the package that ran it.
+    names, feature_names: of clients and columns. warnings: what the method said could not work. version: of the
+    package that ran it.
     """
 
     model: Functional
@@ -42,19 +45,37 @@ class Run:
     classes: tuple[Any, ...]
     feature_shape: tuple[int, ...]
     names: tuple[str, ...]
+    feature_names: tuple[str, ...]
     warnings: tuple[str, ...]
     version: str
     inclusion_probabilities: np.ndarray
     weights: np.ndarray
 
+    def __repr__(self) -> str:
+        method, data = self.settings["algorithm"]["name"], self.settings["data"].get("source", "data")
+        rounds, seed = self.counts["rounds"], self.settings["seed"]
+        return f"Run({method} on {data}, {len(self.names)} clients, {rounds} rounds, seed {seed})"
+
     def predict(self, X: Any, *, average: bool = False) -> np.ndarray:
         """Predicted class labels [n] of features X [n, ...], by the last model or the averaged one.
 
-        Raises InvalidInput when the features have another shape than those trained on, or the model cannot predict.
+        X is scaled as the training rows were given, before any scaling of ours: `Clients.scaled` and the like are
+        undone by nothing here. The columns of a DataFrame are found by their names, in any order.
+        Raises InvalidInput when the features have another shape or other columns than those trained on, are not
+        finite numbers, or the model cannot predict.
         """
+        if isinstance(X, pd.DataFrame) and self.feature_names:
+            missing = [name for name in self.feature_names if name not in X.columns]
+            if missing:
+                raise checks.InvalidInput("X", list(X.columns), f"the columns {', '.join(self.feature_names)}")
+            X = X[list(self.feature_names)]
         features = np.asarray(X)
+        if features.dtype.kind not in "biuf":
+            raise checks.InvalidInput("X", str(features.dtype), "an array of numbers")
         if features.shape[1:] != self.feature_shape:
             raise checks.InvalidInput("X", features.shape, f"an array of shape [n, {self._shape()}]")
+        if not np.isfinite(features).all():
+            raise checks.InvalidInput("X", float(features[~np.isfinite(features)].flat[0]), "finite numbers")
         if self.model.predict is None:
             raise checks.InvalidInput("model", "a Functional without predict", "a Functional with predict")
         params = self.average_params if average else self.params
@@ -94,18 +115,21 @@ class Run:
             "classes": list(self.classes),
             "feature_shape": list(self.feature_shape),
             "names": list(self.names),
+            "feature_names": list(self.feature_names),
             "warnings": list(self.warnings),
             "version": self.version,
         }
         checkpoint.write(Path(path), about, models | to_arrays(self.history) | extra)
 
     @classmethod
-    def load(cls, path: str | Path, model: Functional | None = None) -> Run:
+    def load(cls, path: str | Path, model: Model | None = None) -> Run:
         """Read a run that `save` wrote; a run of your own functions needs that `model` again.
 
-        Raises FileNotFoundError, or CheckpointMismatch when the file is damaged or holds another model.
+        path: the file, or the folder of a finished `fedhedge run`. Raises FileNotFoundError, or CheckpointMismatch when
+        the file is damaged or holds another model.
         """
-        about, arrays = checkpoint.read(Path(path))
+        path = Path(path)
+        about, arrays = checkpoint.read(path / RUN_NAME if path.is_dir() else path)
         shape, classes = tuple(about["feature_shape"]), tuple(about["classes"])
         if model is None:
             described = dict(about["settings"]["model"])
@@ -115,7 +139,8 @@ class Run:
                     "model", None, f"the Functional that the run was made with (loss {described})"
                 )
             arguments = {key: tuple(value) if isinstance(value, list) else value for key, value in described.items()}
-            model = ARCHITECTURES[name](**arguments).build(shape, len(classes))
+            model = ARCHITECTURES[name](**arguments)
+        model = model.build(shape, len(classes))
         like = jax.eval_shape(model.init, jax.random.key(0))
         return cls(
             model,
@@ -129,6 +154,7 @@ class Run:
             classes,
             shape,
             tuple(about["names"]),
+            tuple(about["feature_names"]),
             tuple(about["warnings"]),
             about["version"],
             arrays["law/inclusion"],

@@ -38,8 +38,9 @@ def sweep(
     seeds: Iterable[int] = range(5),
     **options: Any,
 ) -> list[Run]:
-    """One run for each algorithm and seed, in that order, with the options of `simulate` (no checkpoint).
+    """One run for each algorithm and seed, in that order.
 
+    options: those of `simulate`, except checkpoint, resume and progress.
     Runs of one method with one shape are computed side by side where that is faster; each result is that of
     `simulate` with the same arguments within rounding. Raises what `simulate` raises.
     """
@@ -50,7 +51,7 @@ def sweep(
     for algorithm in wanted:
         checks.instance("algorithms", algorithm, Algorithm, "methods of fedhedge.algorithms")
     for name in options:
-        checks.one_of("option", name, [field.name for field in dataclasses.fields(Options)])
+        checks.one_of("option", name, [field.name for field in dataclasses.fields(Options) if field.name != "seed"])
     if not wanted or not numbers:
         raise checks.InvalidInput("algorithms, seeds", (len(wanted), len(numbers)), "at least one of each")
     simulations = []
