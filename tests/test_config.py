@@ -142,12 +142,12 @@ def test_a_value_that_is_not_toml_is_text(text, value):
         ("algorithm.rounds=9", "algorithm.rounds: received 9; allowed: the keys of FedeRage: step"),
         ("algorithm.rounds=9", "it stands above the first table"),
         ("model.hiden=[3]", "model.hiden: received [3]; allowed: the keys of MLP: hidden (did you mean hidden?)"),
-        ("partition.root='x'", "partition.root: received 'x'; allowed: the keys of ByLabel: clients, classes_per_client"),
+        ("partition.root='x'", "partition.root: received 'x'; allowed: the keys of ByLabel: clients, classes_per"),
         ("data.rows=3", "data.rows: received 3; allowed: no further key"),
         ("data.root=x", "data.root: received 'x'; allowed: no further key"),
-        ("data={source='mnist', rood='x'}", "data.rood: received 'x'; allowed: the keys root (did you mean root?)"),
-        ("loop=host", "loop: received 'host'; allowed: the keys rounds"),
-        ("algorithm={name='FedAvg', alpha=0.1}", "algorithm.alpha: received 0.1; allowed: the keys step, ball"),
+        ("data={source='mnist', rood='x'}", "data.rood: received 'x'; allowed: the keys of mnist: root (did you mean root?)"),
+        ("loop=host", "loop: received 'host'; allowed: the keys: rounds"),
+        ("algorithm={name='FedAvg', alpha=0.1}", "algorithm.alpha: received 0.1; allowed: the keys of FedAvg: step, ball"),
         ("availability={name='Dropout', rate=0.1, law={name='FixedSize', sise=2}}", "availability.law.sise: "),
         # Names that do not exist.
         ("algorithm.name=fedavg", "algorithm.name: received 'fedavg'; allowed: FedAvg, FedeRage"),
@@ -226,7 +226,7 @@ def test_refused_without_opening_the_data(file, assignment, expected, monkeypatc
         (["partition.validation=0.9"], "partition.validation + test: received 1.1; allowed: a number in [0, 1)"),
         (["partition.scaling=max"], "partition.scaling: received 'max'; allowed: default, standard, unit, none"),
         (["data={source='clusters', spread=0}"], "data.spread: received 0; allowed: a number in (0, inf)"),
-        (["data.source=iris", "model={name='CNN'}"], "model.feature shape: received (4,); allowed: images"),
+        (["data.source=iris", "model={name='CNN'}"], "model.features: received (4,); allowed: images"),
     ],
 )  # fmt: skip
 def test_refused_when_the_data_are_there_but_no_round_is_run(file, assignments, expected):

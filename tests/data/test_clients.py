@@ -203,3 +203,20 @@ def test_splits_and_clients_are_checked_by_name() -> None:
         clients.rows("tests")
     with pytest.raises(InvalidInput, match="client: received 3; allowed: a whole number from 0 to 2"):
         clients.rows("train", 3)
+
+
+def test_whole_numbers_are_targets_when_it_is_a_regression() -> None:
+    X, y, groups = np.ones((6, 1)), np.array([3, 100, 7, 9, 3, 5]), [0, 0, 0, 1, 1, 1]
+    clients = Clients.from_arrays(X, y, groups, validation=0, test=0, regression=True)
+    assert clients.classes == ()
+    assert sorted(clients.labels.tolist()) == [3.0, 3.0, 5.0, 7.0, 9.0, 100.0]
+    assert Clients.from_arrays(X, y, groups, validation=0, test=0).classes == (3, 5, 7, 9, 100)
+    with pytest.raises(InvalidInput, match="labels"):
+        Clients.from_arrays(X, list("abcabc"), groups, regression=True)
+
+
+def test_columns_must_agree_between_splits() -> None:
+    train = pd.DataFrame(np.ones((4, 2)), columns=["a", "b"])
+    part = (np.array([0, 1, 0, 1]), [0, 0, 1, 1])
+    with pytest.raises(InvalidInput, match=r"features: received \['b', 'a'\]; allowed: the columns \['a', 'b'\]"):
+        Clients.from_splits((train, *part), None, (train[["b", "a"]], *part))

@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_each_file_is_a_client(folder: Path) -> None:
-    clients = Clients.from_folder(folder, label="fault")
+    clients = Clients.from_folder(folder, label="fault", scaling="none")
     assert clients.names == ("dam", "mill")
     assert clients.feature_names == ("speed", "flow")
     assert clients.classes == ("no", "yes")
@@ -37,6 +37,12 @@ def test_each_file_is_a_client(folder: Path) -> None:
     expected = site(30, 0)[["speed", "flow"]].to_numpy(float)
     np.testing.assert_allclose(sorted(mill.to_numpy().tolist()), sorted(expected.tolist()))
     assert clients.label_counts("train").loc["dam"].sum() == 14
+
+
+def test_columns_are_standardised_over_all_training_rows_unless_told_otherwise(folder: Path) -> None:
+    train, _ = Clients.from_folder(folder, label="fault").rows("train")
+    np.testing.assert_allclose(train.mean(axis=0), 0.0, atol=1e-6)
+    np.testing.assert_allclose(train.std(axis=0), 1.0, atol=1e-6)
 
 
 def test_the_folder_may_be_all_for_training(folder: Path) -> None:

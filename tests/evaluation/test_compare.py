@@ -78,7 +78,7 @@ def test_runs_with_different_evaluation_rounds_are_taken_at_their_own_ends():
 
 
 def test_an_unknown_rare_client_is_refused():
-    with pytest.raises(InvalidInput, match=r"group\[0\]: received 10"):
+    with pytest.raises(InvalidInput, match=r"rare: received 10"):
         compare(methods(), rare=[10])
 
 

@@ -88,7 +88,7 @@ def test_files_are_written_and_are_the_same_each_time(tmp_path):
 
 
 def test_nothing_is_written_when_an_argument_cannot_be_used(tmp_path):
-    with pytest.raises(InvalidInput, match="group"):
+    with pytest.raises(InvalidInput, match="rare"):
         write_plots(federation(seeds=1), tmp_path / "none", rare=[17])
     assert not (tmp_path / "none").exists()
 

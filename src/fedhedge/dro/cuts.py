@@ -3,7 +3,8 @@
 ||d||_* is the largest d.u over directions u of unit norm. Its kinks differ by norm, and so does what a cut holds:
 - l1 (dual linf): corners +-e_p, one cut for each that binds;
 - l2: one direction that follows d, with the curvature (I - u u^T)/||d|| of the norm; several near d = 0;
-- linf (dual l1): one sign vector a pair, with its coordinates near zero left loose: sum of s_p d_p and of |d_p|.
+- linf (dual l1): one sign vector a pair, with its coordinates near zero left loose: sum of s_p d_p and of |d_p|. The
+  weight of a loose coordinate lies between plus and minus the cut's; only where it is tied to that is this imposed.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from fedhedge.dro.problem import NEAR, VIOLATION, WEIGHT, Floats, Ints, Problem
 
 # Euclidean cuts of one pair at a larger cosine than this are one cut.
 _SAME_DIRECTION = 0.99
+# A loose coordinate is untied when its force is below this share of its limit.
+_FAR = 0.5
 
 
 class Cuts(NamedTuple):
     """Cuts lam >= u.d + sum over loose p of |d_p| with d = m_first - m_second.
 
-    `first`, `second`, `curvature` [q]; `direction` [q, P], zero at loose coordinates; `loose` [q, P].
+    `first`, `second`, `curvature` [q]; `direction` [q, P], zero at loose coordinates; `loose`, `tied` [q, P].
     """
 
     first: Ints
@@ -31,6 +34,7 @@ class Cuts(NamedTuple):
     direction: Floats
     curvature: Floats
     loose: NDArray[np.bool_]
+    tied: NDArray[np.bool_]
 
     def signs(self, classes: int) -> Floats:
         """e_first - e_second, shape [q, K]."""
@@ -69,7 +73,7 @@ def steepest_cuts(norm: str, pairs: Pairs, chosen: Ints, curvature: Floats, near
     differences = pairs.differences[chosen]
     loose = (np.abs(differences) <= near) & (norm == "linf")
     direction = np.where(loose, 0.0, steepest_direction(norm, differences))
-    return Cuts(pairs.first[chosen], pairs.second[chosen], direction, curvature, loose)
+    return Cuts(pairs.first[chosen], pairs.second[chosen], direction, curvature, loose, loose)
 
 
 def next_cuts(
@@ -114,9 +118,16 @@ def next_cuts(
 
 
 def _reset_loose(cuts: Cuts, weight: Floats, force: Floats, differences: Floats, trim: bool) -> Cuts:
-    """Loosen coordinates that went against their sign; `trim` fixes the sign of those that left zero at full weight."""
-    full = np.abs(force) >= weight[:, None] * (1.0 - NEAR)
+    """Loosen coordinates that went against their sign, and tie those whose force is at its limit.
+
+    `trim` fixes the sign of coordinates that left zero with all the force there is, and unties those far from the limit.
+    """
+    limit = weight[:, None]
+    full = np.abs(force) >= limit * (1.0 - NEAR)
     fixed = cuts.loose & full & (np.abs(differences) > NEAR) & trim
     crossed = ~cuts.loose & (cuts.direction * differences < -VIOLATION)
     direction = np.where(fixed, np.sign(differences), np.where(crossed, 0.0, cuts.direction))
-    return cuts._replace(direction=direction, loose=(cuts.loose & ~fixed) | crossed)
+    loose = (cuts.loose & ~fixed) | crossed
+    far = (np.abs(force) < _FAR * limit) & trim
+    tied = loose & (full | crossed | (cuts.tied & ~far))
+    return cuts._replace(direction=direction, loose=loose, tied=tied)

@@ -18,6 +18,7 @@ from fedhedge.dro.working_set import Point, WorkingSet
 
 # Curvature grows without limit as a pair of rows collapses; beyond this many times N rho it only costs digits.
 _STIFFEST = 1e6
+_RIDGE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,13 @@ def solve_reduced(problem: Problem, center: Floats, rho: float, working_set: Wor
     charges = problem.finite_cost * (extra.flips(problem.y) - base_flip[extra.row])
     budget = rows * problem.radius - problem.finite_cost * float(base_flip.sum())
 
-    # Columns: extra pieces, cuts, loose coordinates of cuts. A loose weight in [-w, w] is solved for as -w plus one in
-    # [0, 2w], which takes one constraint instead of two.
-    owner, coordinate = np.nonzero(cuts.loose)
+    # Columns: extra pieces, cuts, tied and free loose coordinates. A tied weight in [-w, w] is solved for as -w plus one
+    # in [0, 2w], which takes one constraint instead of two.
+    tied, free = np.nonzero(cuts.tied), np.nonzero(cuts.loose & ~cuts.tied)
+    owner, coordinate = np.concatenate([tied, free], axis=1)
     cut_signs = cuts.signs(classes)
     signs = np.concatenate([extra.signs(classes) - base_signs[extra.row], cut_signs, cut_signs[owner]])
-    directions = cuts.direction - cuts.loose
+    directions = cuts.direction - cuts.tied
     vectors = np.concatenate([problem.X[extra.row], directions, np.eye(problem.X.shape[1])[coordinate]])
     curvature = np.zeros(len(signs))
     m, q = len(extra.row), len(cuts.first)
@@ -89,12 +91,13 @@ def solve_reduced(problem: Problem, center: Floats, rho: float, working_set: Wor
     target = rows * rho * center - fixed
     linear = ((signs @ metric.solve(target)) * vectors).sum(1)
     linear[:m] += gains
-    weights, lam = _maximise(metric.gram, linear, extra.row, charges, budget, owner)
+    weights, lam = _maximise(metric.gram, linear, extra.row, charges, budget, tied[0], len(free[0]))
 
     piece, cut, loose = np.split(weights, [m, m + q])
+    loose[: len(tied[0])] -= cut[tied[0]]
     piece, cut, excess = _feasible(piece, cut, extra.row, charges, budget)
     force = np.zeros(cuts.loose.shape)
-    force[owner, coordinate] = np.clip(loose - cut[owner], -cut[owner], cut[owner])
+    force[owner, coordinate] = np.clip(loose, -cut[owner], cut[owner])
 
     pieces_pull = fixed + (signs[:m] * piece[:, None]).T @ vectors[:m]
     cut_force = cut[:, None] * cuts.direction + force
@@ -140,19 +143,39 @@ def _with_curvature(cuts: Cuts, weight: Floats, force: Floats, coef: Floats) -> 
 
 
 def _maximise(
+    gram: Floats, linear: Floats, row: Ints, charges: Floats, budget: float, owner: Ints, free: int
+) -> tuple[Floats, float]:
+    """Maximise linear.w - w.gram.w / 2 over the weights of pieces, cuts, tied and free coordinates, in this order.
+
+    All but the last `free` weights are bounded as `_maximise_bounded` has it. Returns w and the multiplier lam.
+    """
+    if free == 0:
+        return _maximise_bounded(gram, linear, row, charges, budget, owner)
+    # The forces of several pairs at one feature depend on each other, hence the ridge; it does not change their sum.
+    own = gram[-free:, -free:]
+    factor = cho_factor(own + _RIDGE * np.diag(own.diagonal()))
+    across = gram[:-free, -free:]
+    shift, slope = cho_solve(factor, linear[-free:]), cho_solve(factor, across.T)
+    bounded, lam = _maximise_bounded(
+        gram[:-free, :-free] - across @ slope, linear[:-free] - across @ shift, row, charges, budget, owner
+    )
+    return np.concatenate([bounded, shift - slope @ bounded]), lam
+
+
+def _maximise_bounded(
     gram: Floats, linear: Floats, row: Ints, charges: Floats, budget: float, owner: Ints
 ) -> tuple[Floats, float]:
-    """Maximise linear.w - w.gram.w / 2 over the weights of extra pieces, cuts and loose coordinates, in this order.
+    """Maximise linear.w - w.gram.w / 2 over the weights of pieces, cuts and tied coordinates, in this order.
 
-    Weights are at least 0; those of pieces sum to at most 1 in each row; those of loose coordinates are at most twice
-    their owner's; charges.pieces + sum of cuts <= budget, whose multiplier, lam, is returned with the weights.
+    Weights are at least 0; those of pieces sum to at most 1 in each row; those of tied coordinates are at most twice
+    their `owner`'s; charges.pieces + sum of cuts <= budget, whose multiplier, lam, is returned with the weights.
     """
     size, m = len(linear), len(row)
     if size == 0:
         return np.zeros(0), 0.0
     members = np.bincount(row)
     shared = np.flatnonzero(members > 1)
-    loose = np.arange(size - len(owner), size)
+    tied = np.arange(size - len(owner), size)
     constraints = np.zeros((1 + len(shared) + len(owner), size), order="F")
     constraints[0, :m] = charges
     constraints[0, m : size - len(owner)] = 1.0
@@ -160,9 +183,9 @@ def _maximise(
     position[shared] = 1 + np.arange(len(shared))
     inside = np.flatnonzero(position[row])
     constraints[position[row[inside]], inside] = 1.0
-    tied = np.arange(1 + len(shared), len(constraints))
-    constraints[tied, loose] = 1.0
-    constraints[tied, m + owner] = -2.0
+    ties = np.arange(1 + len(shared), len(constraints))
+    constraints[ties, tied] = 1.0
+    constraints[ties, m + owner] = -2.0
     # Rounding may leave a budget that the cheapest pieces exceed by a hair.
     cheapest = np.zeros(len(members))
     np.minimum.at(cheapest, row, charges)

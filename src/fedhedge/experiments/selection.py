@@ -16,7 +16,7 @@ from fedhedge.models import CrammerSinger
 from fedhedge.simulation.arithmetic import arithmetic
 from fedhedge.simulation.driver import Simulation
 from fedhedge.simulation.options import Options
-from fedhedge.simulation.sweep import together
+from fedhedge.simulation.side_by_side import together
 
 Floats = NDArray[np.float64]
 Metric = Callable[[NDArray[np.int32], NDArray[np.int32]], float]

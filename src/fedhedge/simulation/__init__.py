@@ -4,6 +4,6 @@ from fedhedge.simulation.checkpoint import CheckpointMismatch
 from fedhedge.simulation.driver import simulate
 from fedhedge.simulation.guard import Diverged
 from fedhedge.simulation.run import Run
-from fedhedge.simulation.sweep import sweep
+from fedhedge.simulation.side_by_side import sweep
 
 __all__ = ["CheckpointMismatch", "Diverged", "Run", "simulate", "sweep"]
