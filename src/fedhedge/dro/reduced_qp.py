@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import piqp
+from scipy.linalg import cho_factor, cho_solve
 
 from fedhedge.dro.cuts import Cuts
 from fedhedge.dro.problem import Floats, Ints, Problem
@@ -76,8 +77,8 @@ def solve_reduced(problem: Problem, center: Floats, rho: float, working_set: Wor
     charges = problem.finite_cost * (extra.flips(problem.y) - base_flip[extra.row])
     budget = rows * problem.radius - problem.finite_cost * float(base_flip.sum())
 
-    # Columns: extra pieces, cuts, tied and free loose coordinates. A tied weight in [-w, w] is solved for as -w plus one
-    # in [0, 2w], which takes one constraint instead of two.
+    # Columns: extra pieces, cuts, tied and free loose coordinates. A tied weight in [-w, w] is solved for as -w plus
+    # one in [0, 2w], which takes one constraint instead of two.
     tied, free = np.nonzero(cuts.tied), np.nonzero(cuts.loose & ~cuts.tied)
     owner, coordinate = np.concatenate([tied, free], axis=1)
     cut_signs = cuts.signs(classes)
