@@ -157,7 +157,7 @@ class Simulation:
             | options.settings()
         )
         self.chunk = self._chunk_length()
-        self._begin()
+        self.begin()
 
     def _worth_unrolling(self) -> bool:
         """Whether straight-line code pays: clients of a large model then run on several cores at once."""
@@ -171,7 +171,8 @@ class Simulation:
             longest = min(longest, max(1, INDEX_BUDGET // bytes_per_round))
         return min(self.options.evaluate_every, self.options.rounds, longest)
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Put the run before its first round."""
         precision = self.algorithm.precision
         params = jax.jit(self.model.init)(streams.key(self.options.seed, Purpose.INIT))
         self.start = Start(
