@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 RUN = $(VENV)/bin/python -m
 export PYTHON
+# Tests compile the same programmes in many processes; the folder goes with the environment.
+COMPILED = JAX_COMPILATION_CACHE_DIR=$(abspath $(VENV))/compiled JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
 
 .PHONY: demo test test-slow lint types check clean help
 
@@ -13,10 +15,10 @@ demo: $(VENV)/.installed  ## train four methods on real data; table and report i
 	$(VENV)/bin/fedhedge demo
 
 test: $(VENV)/.installed-dev  ## the tests, on two cores
-	$(RUN) pytest -n 2 --dist loadfile
+	$(COMPILED) $(RUN) pytest -n 2 --dist loadfile
 
 test-slow: $(VENV)/.installed-dev  ## the statistical and long tests
-	$(RUN) pytest -n 2 -m slow
+	$(COMPILED) $(RUN) pytest -n 2 -m slow
 
 lint: $(VENV)/.installed-dev  ## ruff: rules and format
 	$(RUN) ruff check .
