@@ -25,9 +25,7 @@ class Purpose(IntEnum):
     MONTE_CARLO = 6
 
 
-def generator(
-    seed: int, purpose: Purpose, client: int | None = None, round: int | None = None
-) -> np.random.Generator:
+def generator(seed: int, purpose: Purpose, client: int | None = None, round: int | None = None) -> np.random.Generator:
     """NumPy generator of the stream (purpose, client, round); None stands for "not tied to one".
 
     The Philox generator is counter-based, so that streams are independent by construction and cheap to open.

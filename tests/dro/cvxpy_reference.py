@@ -67,5 +67,6 @@ def regularised_optimum(X, y, radius, norm, center, rho):
 
 def _solve(objective, constraints):
     problem = cp.Problem(cp.Minimize(objective), constraints)
-    problem.solve(cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
+    problem.solve(cp.CLARABEL)
+    assert problem.status == cp.OPTIMAL
     return problem.value

@@ -41,7 +41,7 @@ def equal(left, right):
 
 
 @pytest.mark.filterwarnings("ignore:FedeRage")
-@pytest.mark.parametrize("name", list(ALGORITHMS))
+@pytest.mark.parametrize("name", ["Scaffold", pytest.param("FedeRage", marks=pytest.mark.slow)])
 def test_sigkill_at_any_moment(name, tmp_path):
     reference = whole(name)
     environment = os.environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(__file__))}

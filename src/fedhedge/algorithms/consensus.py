@@ -66,8 +66,3 @@ def radius_of_each(radius: Any, clients: int) -> jax.Array:
     if isinstance(radius, tuple) and len(radius) != clients:
         raise checks.InvalidInput("radius", radius, f"one number, or {clients} numbers, one for each client")
     return jnp.broadcast_to(jnp.asarray(radius, float), (clients,))
-
-
-def plain(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings that JSON can hold: infinity becomes the text "inf"."""
-    return {name: "inf" if value == float("inf") else value for name, value in settings.items()}

@@ -18,7 +18,6 @@ from fedhedge.algorithms.consensus import (
     check_radius,
     initial_matrix,
     one_step,
-    plain,
     radius_of_each,
 )
 from fedhedge.models.base import Functional
@@ -179,9 +178,6 @@ class DroAdmm(Algorithm):
     def diagnostics(self, server: State) -> dict[str, jax.Array]:
         residuals = {"primal_residual": server.primal_residual, "dual_residual": server.dual_residual}
         return residuals | {"rho": server.down.rho}
-
-    def settings(self) -> dict[str, Any]:
-        return plain(super().settings())
 
 
 def _complete(mass: jax.Array) -> jax.Array:

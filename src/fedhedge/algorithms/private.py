@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from fedhedge import checks
 from fedhedge.algorithms.base import Algorithm, Batches, Start, Tree, over_cohort
-from fedhedge.algorithms.consensus import initial_matrix, one_step, plain
+from fedhedge.algorithms.consensus import initial_matrix, one_step
 from fedhedge.models.base import Functional
 from fedhedge.privacy import Privacy, calibrate
 from fedhedge.privacy.calibration import Accounting
@@ -102,9 +102,6 @@ class Private(Algorithm):
 
     def broadcast(self, server: Tree) -> Tree:
         return server
-
-    def settings(self) -> dict[str, Any]:
-        return plain(super().settings())
 
 
 def _table(features: jax.Array, labels: jax.Array, present: jax.Array | None, row_bound: float) -> Table:

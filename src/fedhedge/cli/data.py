@@ -99,5 +99,6 @@ def export(given: argparse.Namespace) -> int:
         frame = pd.DataFrame(features, columns=columns)
         frame[given.label] = [(clients.classes or ())[label] for label in labels]
         files.write_text(given.folder / f"site-{client + 1:0{width}}.csv", frame.to_csv(index=False))
-    print(f"{given.folder}: {len(clients)} sites, {len(table)} rows, label column {given.label!r}")
+    count = "1 site" if len(clients) == 1 else f"{len(clients)} sites"
+    print(f"{given.folder}: {count}, {len(table)} rows, label column {given.label!r}")
     return 0

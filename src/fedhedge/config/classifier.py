@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fedhedge.checks import InvalidInput, nearest
 from fedhedge.config.read import override, read_toml
 from fedhedge.config.tables import below, parameters, settle, table
 from fedhedge.estimators import FederatedDROClassifier
+from fedhedge.estimators.methods import is_private
 from fedhedge.privacy import Privacy
 
 CLASSIFIER, PRIVACY = "classifier", "privacy"
 ARGUMENTS = parameters(FederatedDROClassifier, PRIVACY)
 BUDGET = parameters(Privacy)
+_TABLES = {CLASSIFIER: ARGUMENTS, PRIVACY: BUDGET}
 
 
 def load_classifier(path: str | Path | None, overrides: Sequence[str] = ()) -> FederatedDROClassifier:
@@ -25,26 +28,30 @@ def load_classifier(path: str | Path | None, overrides: Sequence[str] = ()) -> F
     """
     content: dict[str, Any] = {} if path is None else read_toml(Path(path))
     override(content, overrides)
-    return classifier(content)
-
-
-def classifier(content: Mapping[str, Any]) -> FederatedDROClassifier:
-    """The classifier of the tables of a file, checked; see `load_classifier`."""
     elsewhere = {key: f"did you mean {where}.{key}?" for where, known in _TABLES.items() for key in known}
     for key, value in content.items():
         if key not in _TABLES:
-            settle({key: value}, {}, "", {}, elsewhere)
+            hint = elsewhere.get(key) or nearest(key, _TABLES)
+            raise InvalidInput(key, value, "the tables [classifier] and [privacy]", hint)
     chosen = table(content.get(CLASSIFIER, {}), CLASSIFIER, 'method = "dro"')
-    values = settle(chosen, ARGUMENTS, CLASSIFIER, {}, dict.fromkeys(BUDGET, "a key of the table privacy"))
-    privacy = None
-    if PRIVACY in content:
-        budget = table(content[PRIVACY], PRIVACY, "epsilon = 3.0 and delta = 1e-6")
-        with below(PRIVACY):
-            privacy = Privacy(**settle(budget, BUDGET, "", {}, {}))
-    made = FederatedDROClassifier(**values, privacy=privacy)
+    values = settle(chosen, ARGUMENTS, CLASSIFIER, {}, dict.fromkeys(BUDGET, "a key of the table [privacy]"))
+    with below(CLASSIFIER):
+        private = is_private(values["method"])
+    if private and PRIVACY not in content:
+        raise InvalidInput(PRIVACY, None, f"a table [privacy] with epsilon and delta: {values['method']!r} is private")
+    if not private and PRIVACY in content:
+        raise InvalidInput(PRIVACY, content[PRIVACY], f"no such table: {values['method']!r} adds no noise")
+    made = FederatedDROClassifier(**values, privacy=_budget(content[PRIVACY]) if private else None)
     with below(CLASSIFIER):
         made.algorithm()
     return made
 
 
-_TABLES = {CLASSIFIER: ARGUMENTS, PRIVACY: BUDGET}
+def _budget(content: Any) -> Privacy:
+    given = table(content, PRIVACY, "epsilon = 3.0 and delta = 1e-6")
+    values = settle(given, BUDGET, PRIVACY, {}, {})
+    try:
+        return Privacy(**values)
+    except InvalidInput as error:
+        # A partial budget is a complaint about the table itself.
+        raise error if error.name == PRIVACY else error.inside(PRIVACY) from None

@@ -26,13 +26,15 @@ _FAR = 0.5
 class Cuts(NamedTuple):
     """Cuts lam >= u.d + sum over loose p of |d_p| with d = m_first - m_second.
 
-    `first`, `second`, `curvature` [q]; `direction` [q, P], zero at loose coordinates; `loose`, `tied` [q, P].
+    `first`, `second` [q]; `direction` [q, P], zero at loose coordinates; `curvature` [q], of Euclidean cuts; `weight`
+    [q], what the cut carried in the last solution; `loose`, `tied` [q, P].
     """
 
     first: Ints
     second: Ints
     direction: Floats
     curvature: Floats
+    weight: Floats
     loose: NDArray[np.bool_]
     tied: NDArray[np.bool_]
 
@@ -73,7 +75,7 @@ def steepest_cuts(norm: str, pairs: Pairs, chosen: Ints, curvature: Floats, near
     differences = pairs.differences[chosen]
     loose = (np.abs(differences) <= near) & (norm == "linf")
     direction = np.where(loose, 0.0, steepest_direction(norm, differences))
-    return Cuts(pairs.first[chosen], pairs.second[chosen], direction, curvature, loose, loose)
+    return Cuts(pairs.first[chosen], pairs.second[chosen], direction, curvature, np.zeros(len(chosen)), loose, loose)
 
 
 def next_cuts(
@@ -94,8 +96,9 @@ def next_cuts(
     differences = cuts.differences(coef)
     reach = (cuts.direction * differences).sum(1) + (np.abs(differences) * cuts.loose).sum(1)
     active = (weight > WEIGHT) | (reach > lam - NEAR) | (not trim)
+    cuts = cuts._replace(weight=weight)
     if problem.norm == "linf":
-        cuts = _reset_loose(cuts, weight, force, differences, trim)
+        cuts = _reset_loose(cuts, force, differences, trim)
     # At radius 0 the multiplier costs nothing, and phi does not bind.
     if pairs is None or problem.radius == 0.0:
         return Cuts(*(column[active] for column in cuts))
@@ -117,12 +120,12 @@ def next_cuts(
     return Cuts(*(np.concatenate([old[active], fresh]) for old, fresh in zip(cuts, added, strict=True)))
 
 
-def _reset_loose(cuts: Cuts, weight: Floats, force: Floats, differences: Floats, trim: bool) -> Cuts:
+def _reset_loose(cuts: Cuts, force: Floats, differences: Floats, trim: bool) -> Cuts:
     """Loosen coordinates that went against their sign, and tie those whose force is at its limit.
 
-    `trim` fixes the sign of coordinates that left zero at full force, and unties those far from the limit.
+    `trim` fixes the sign of coordinates that left zero at full force, and unties those far from their limit.
     """
-    limit = weight[:, None]
+    limit = cuts.weight[:, None]
     full = np.abs(force) >= limit * (1.0 - NEAR)
     fixed = cuts.loose & full & (np.abs(differences) > NEAR) & trim
     crossed = ~cuts.loose & (cuts.direction * differences < -VIOLATION)

@@ -92,17 +92,19 @@ def solve_reduced(problem: Problem, center: Floats, rho: float, working_set: Wor
     target = rows * rho * center - fixed
     linear = ((signs @ metric.solve(target)) * vectors).sum(1)
     linear[:m] += gains
-    weights, lam = _maximise(metric.gram, linear, extra.row, charges, budget, tied[0], len(free[0]))
+    weights, lam = _maximise(metric.gram, linear, extra.row, charges, budget, tied[0], _ridge(cuts.weight, free[0]))
 
     piece, cut, loose = np.split(weights, [m, m + q])
     loose[: len(tied[0])] -= cut[tied[0]]
     piece, cut, excess = _feasible(piece, cut, extra.row, charges, budget)
     force = np.zeros(cuts.loose.shape)
-    force[owner, coordinate] = np.clip(loose, -cut[owner], cut[owner])
+    force[owner, coordinate] = loose
 
     pieces_pull = fixed + (signs[:m] * piece[:, None]).T @ vectors[:m]
-    cut_force = cut[:, None] * cuts.direction + force
-    coef = metric.solve(rows * rho * center - pieces_pull - cut_signs.T @ cut_force)
+    cut_force = cut[:, None] * cuts.direction
+    coef = metric.solve(rows * rho * center - pieces_pull - cut_signs.T @ (cut_force + force))
+    # Free coordinates may have left their limits, which the model shows and the bound must not.
+    cut_force += np.clip(force, -cut[:, None], cut[:, None])
     pull = pieces_pull + cut_signs.T @ _with_curvature(cuts, cut, cut_force, coef)
     constant = (float(base_constant.sum()) + float(gains @ piece)) / rows
     return ReducedSolution(Point(coef, lam, piece, cut, force), pull / rows, constant, excess / rows)
@@ -143,18 +145,29 @@ def _with_curvature(cuts: Cuts, weight: Floats, force: Floats, coef: Floats) -> 
     return force * shrink[pair, None]
 
 
+def _ridge(weight: Floats, owner: Ints) -> Floats:
+    """Tiny relative ridge for free coordinates, heavier where their cut carries less.
+
+    The forces of several pairs at one feature are not determined one by one; of those with the same sum, the ridge
+    picks some that are small against their limits.
+    """
+    largest = weight.max(initial=0.0)
+    ridge: Floats = _RIDGE * (largest / np.maximum(weight[owner], max(1e-3 * largest, 1e-300))) ** 2
+    return ridge
+
+
 def _maximise(
-    gram: Floats, linear: Floats, row: Ints, charges: Floats, budget: float, owner: Ints, free: int
+    gram: Floats, linear: Floats, row: Ints, charges: Floats, budget: float, owner: Ints, ridge: Floats
 ) -> tuple[Floats, float]:
     """Maximise linear.w - w.gram.w / 2 over the weights of pieces, cuts, tied and free coordinates, in this order.
 
-    All but the last `free` weights are bounded as `_maximise_bounded` has it. Returns w and the multiplier lam.
+    All but the free weights, which get a `ridge`, are bounded as in `_maximise_bounded`. Returns w and lam.
     """
+    free = len(ridge)
     if free == 0:
         return _maximise_bounded(gram, linear, row, charges, budget, owner)
-    # The forces of several pairs at one feature depend on each other, hence the ridge; it does not change their sum.
     own = gram[-free:, -free:]
-    factor = cho_factor(own + _RIDGE * np.diag(own.diagonal()))
+    factor = cho_factor(own + np.diag(own.diagonal() * ridge))
     across = gram[:-free, -free:]
     shift, slope = cho_solve(factor, linear[-free:]), cho_solve(factor, across.T)
     bounded, lam = _maximise_bounded(

@@ -135,7 +135,8 @@ class _Smoothed:
             direction = np.zeros((len(pair), coef.shape[1]))
             direction[np.arange(len(pair)), corner] = np.sign(soft[pair, corner])
             loose = np.zeros(direction.shape, dtype=bool)
-            return Cuts(self.first[pair], self.second[pair], direction, np.zeros(len(pair)), loose, loose)
+            none = np.zeros(len(pair))
+            return Cuts(self.first[pair], self.second[pair], direction, none, none, loose, loose)
         # Here a smoothed absolute value has a slope of about 0.9.
         return steepest_cuts(norm, Pairs.of(coef, norm), chosen, np.zeros(len(chosen)), near=2.0 * _SLOPE_SMOOTHING)
 

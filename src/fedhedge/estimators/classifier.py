@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import secrets
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -44,7 +45,8 @@ class FederatedDROClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     radius, label_cost, norm: of the Wasserstein ball, in units of the scaled features; norm ("l1", "l2", "linf") is
         that of the transport of features, its dual acts on the model. label_cost=inf trusts the labels.
     rho: ADMM penalty; None takes the method's own.
-    rounds: communication rounds. The exact methods stop before, once their residuals are small.
+    rounds: communication rounds; None is 50 for the private methods, whose rounds share the budget, and 300 for the
+        exact ones, which stop before, once their residuals are small.
     weighting: alpha_g, "rows" (a site's share of all rows) or "uniform".
     intercept_scaling: the value of a constant feature appended to the scaled ones, 0 for no intercept. It counts in a
         row's norm, it costs noise like any other feature, and the adversary may move it, which makes the risk an upper
@@ -80,7 +82,7 @@ class FederatedDROClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         label_cost: float = 0.5,
         norm: str = "l1",
         rho: float | None = None,
-        rounds: int = 100,
+        rounds: int | None = None,
         weighting: str = "rows",
         intercept_scaling: float = 0.5,
         classes: Any = None,
@@ -107,7 +109,6 @@ class FederatedDROClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def algorithm(self) -> Algorithm:
         """The method as `fedhedge.simulate` takes it; raises InvalidInput for parameters that cannot be used."""
-        checks.integer("rounds", self.rounds, low=1)
         checks.one_of("weighting", self.weighting, ("rows", "uniform"))
         checks.number("intercept_scaling", self.intercept_scaling, low=0.0)
         checks.boolean("allow_one_class", self.allow_one_class)
@@ -131,6 +132,8 @@ class FederatedDROClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             y, self.label_name_, where, self.classes, allow_one_class=self.allow_one_class
         )
         if self.privacy is not None:
+            if isinstance(self.feature_bounds, str):
+                warnings.warn("feature bounds taken from the data are not private: see `privacy_`", stacklevel=2)
             for site, count in zip(where.names, where.counts, strict=True):
                 check_delta(self.privacy.delta, int(count), str(site))
         self.bounds_ = bounds.resolve(self.feature_bounds, X, self._columns())
@@ -146,7 +149,7 @@ class FederatedDROClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             classes=self.classes_.tolist(),
             description={"source": "arrays", "splits": "all rows train"},
         )
-        trained = training.train(algorithm, clients, self.rounds, self.weighting, seed)
+        trained = training.train(algorithm, clients, methods.rounds_of(self.method, self.rounds), self.weighting, seed)
         self.run_, self.sites_, self.lambda_ = trained.run, where.names, trained.lambda_
         self.n_iter_ = self.run_.counts["rounds"]
         self.coef_ = self.run_.params[:, : X.shape[1]]

@@ -26,12 +26,20 @@ METHODS: dict[str, type[Algorithm]] = {
 }
 # Arguments that the estimator has parameters for; a method that lacks one leaves it aside.
 SHARED = ("radius", "label_cost", "norm")
+PRIVATE_ROUNDS, EXACT_ROUNDS = 50, 300
 CALIBRATED = ("noise", "lambda_noise", "rounds")
 
 
 def is_private(method: Any) -> bool:
     """Whether a method of this name adds noise; raises InvalidInput for an unknown name."""
     return issubclass(METHODS[checks.one_of("method", method, METHODS)], Private)
+
+
+def rounds_of(method: Any, rounds: Any) -> int:
+    """Rounds of a method, its own number for None; raises InvalidInput."""
+    if rounds is None:
+        return PRIVATE_ROUNDS if is_private(method) else EXACT_ROUNDS
+    return checks.integer("rounds", rounds, low=1)
 
 
 def build(parameters: Mapping[str, Any]) -> Algorithm:
@@ -41,7 +49,7 @@ def build(parameters: Mapping[str, Any]) -> Algorithm:
     method is private exactly where a budget is given.
     """
     name, privacy = parameters["method"], parameters["privacy"]
-    private, made = is_private(name), METHODS[name]
+    private, rounds, made = is_private(name), rounds_of(name, parameters["rounds"]), METHODS[name]
     if privacy is not None and not isinstance(privacy, Privacy):
         raise InvalidInput("privacy", privacy, "fedhedge.Privacy(epsilon=..., delta=...), or None")
     if private and privacy is None:
@@ -65,7 +73,7 @@ def build(parameters: Mapping[str, Any]) -> Algorithm:
         return made(**chosen)
     assert privacy is not None
     accounting = "paper" if variant == "paper" else "exact"
-    return made.calibrated(privacy, parameters["rounds"], accounting=accounting, **chosen)  # type: ignore[arg-type]
+    return made.calibrated(privacy, rounds, accounting=accounting, **chosen)  # type: ignore[arg-type]
 
 
 def _options(given: Any, known: list[str]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
-from fedhedge import checks
 from fedhedge.checks import InvalidInput
 from fedhedge.data import arrays, labels
 
@@ -60,13 +59,14 @@ def check_columns(X: Any) -> None:
 
 
 def check_finite(X: NDArray[np.float64], columns: Sequence[str] | None, sites: Sites | None = None) -> None:
-    """Refuse a feature that is NaN or infinite, naming the column, the site and the row."""
+    """Refuse a feature that is NaN or infinite, naming the column and the site."""
     bad = ~np.isfinite(X)
     if bad.any():
         row, column = (int(at) for at in np.argwhere(bad)[0])
         name = column if columns is None else repr(str(columns[column]))
-        where = f"column {name}{'' if sites is None else sites.of(row)}, row {row}"
-        raise InvalidInput(where, float(X[row, column]), "finite numbers (no NaN, no inf)", f"{bad.sum()} are not")
+        where = f"column {name}{'' if sites is None else sites.of(row)}"
+        hint = f"row index {row}; {bad.sum()} values in all"
+        raise InvalidInput(where, float(X[row, column]), "finite numbers (no NaN, no inf)", hint)
 
 
 def check_rows(sites: Sites) -> None:
@@ -89,7 +89,7 @@ def classes_of(
     missing = pd.isna(y)
     if missing.any():
         row = int(missing.argmax())
-        raise InvalidInput(f"{name}{sites.of(row)}, row {row}", y[row], "a label in every row (no NaN)")
+        raise InvalidInput(f"{name}{sites.of(row)}", y[row], "a label in every row (no NaN)", f"row index {row}")
     kind = type_of_target(y, input_name="y")
     if kind not in ("binary", "multiclass"):
         raise InvalidInput(name, y[0], "class labels: text or whole numbers", f"Unknown label type: {kind}")
@@ -104,8 +104,7 @@ def classes_of(
             row = int(unseen.argmax())
             value = y[row].item() if isinstance(y[row], np.generic) else y[row]
             known = ", ".join(map(str, classes))
-            hint = checks.nearest(value, classes)
-            raise InvalidInput(f"{name}{sites.of(row)}, row {row}", value, f"the declared classes {known}", hint)
+            raise InvalidInput(f"{name}{sites.of(row)}", value, f"the declared classes {known}", f"row index {row}")
     codes = np.searchsorted(classes, y).astype(np.int32)
     if not allow_one_class:
         _check_every_site(codes, classes, name, sites)

@@ -51,8 +51,7 @@ def train(algorithm: Algorithm, clients: Clients, rounds: int, weighting: str, s
     )
     with arithmetic(algorithm.precision):
         simulation = Simulation(algorithm, CrammerSinger(), clients, Everyone(), options)
-        if algorithm.traceable:
-            _make_room(simulation)
+        _make_room(simulation)
         run = simulation.run(None, resume=False, progress=False)
         states = jax.tree.map(np.asarray, simulation.state.clients)
     took_part = np.bincount(run.participation["client"], minlength=len(clients))

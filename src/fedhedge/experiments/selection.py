@@ -87,7 +87,10 @@ def cross_validated(
     scores = np.reshape([score(*pair, metric) for pair in zip(models, held_out, strict=True)], shape)
     means = np.zeros(shape[:2]) if single else scores.mean(axis=2)
     best = means.argmax(axis=1)
-    final = [Job(candidates[k], problem.whole.clients, seed) for k, (seed, problem) in zip(best, problems.items())]
+    final = [
+        Job(candidates[k], problem.whole.clients, seed)
+        for k, (seed, problem) in zip(best, problems.items(), strict=True)
+    ]
     return {
         seed: Outcome(score(model, problem.whole, metric), int(chosen), tuple(map(float, mean)))
         for model, chosen, mean, (seed, problem) in zip(train(final), best, means, problems.items(), strict=True)

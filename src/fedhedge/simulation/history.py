@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 OVER_ALL = -1
-COLUMNS = ("round", "client", "split", "metric", "value")
+COLUMNS = {"round": np.int64, "client": np.int64, "split": object, "metric": object, "value": np.float64}
 
 
 class History:
@@ -32,7 +32,7 @@ class History:
     def frame(self) -> pd.DataFrame:
         """All rows so far, as one table."""
         if not self._parts:
-            return pd.DataFrame({name: pd.Series(dtype=object) for name in COLUMNS})
+            return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in COLUMNS.items()})
         self._parts = [pd.concat(self._parts, ignore_index=True)]
         return self._parts[0]
 

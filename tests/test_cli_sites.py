@@ -1,0 +1,267 @@
+"""The command line for sites: export, fit, predict, the privacy plan, and what each says of bad files."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fedhedge as fh
+from fedhedge.cli import main
+from fedhedge.config.classifier import load_classifier
+
+CONFIG = """
+[classifier]
+method = "dp-dro"
+rounds = 10
+random_state = 0
+[classifier.feature_bounds]
+bill_length_mm = [30.0, 60.0]
+bill_depth_mm = [12.0, 24.0]
+flipper_length_mm = [160.0, 240.0]
+body_mass_g = [2000.0, 7000.0]
+[privacy]
+epsilon = 8.0
+delta = 1e-5
+"""
+EXAMPLE = Path(__file__).parents[1] / "examples" / "dro-sites.toml"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_cache():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fedhedge.cli.compilation.keep_compiled", lambda: None)
+        yield
+
+
+@pytest.fixture
+def sites(tmp_path, monkeypatch, capsys):
+    """A folder of three sites with penguins, and a configuration file, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["data", "export", "penguins", "sites", "--clients", "3", "--label", "species"]) == 0
+    Path("dro.toml").write_text(CONFIG)
+    capsys.readouterr()
+    return Path("sites")
+
+
+def fit(*more):
+    return main(["fit", "sites", "--label", "species", "--config", "dro.toml", "-o", "model", *more])
+
+
+def complaint(capsys):
+    said = capsys.readouterr().err
+    assert said.startswith("fedhedge: error: ")
+    assert said.count("\n") == 1
+    return said
+
+
+def change(file, **columns):
+    path = Path(file)
+    pd.read_csv(path).assign(**columns).to_csv(path, index=False)
+
+
+def test_exported_sites_hold_every_row_once(sites):
+    source = fh.data.load("penguins")
+    tables = [pd.read_csv(path) for path in sorted(sites.iterdir())]
+    assert [path.name for path in sorted(sites.iterdir())] == ["site-1.csv", "site-2.csv", "site-3.csv"]
+    together = pd.concat(tables)
+    expected = pd.DataFrame(source.features, columns=list(source.feature_names))
+    expected["species"] = np.array(source.classes)[source.labels]
+    order = list(expected.columns)
+    both = [table.sort_values(order, ignore_index=True) for table in (together, expected)]
+    pd.testing.assert_frame_equal(*both)
+    for table in tables:
+        assert abs(len(table) - 114) <= 1
+        assert table["species"].nunique() == 3
+
+
+def test_export_refuses_a_folder_in_use_and_pictures(sites, capsys):
+    assert main(["data", "export", "iris", "sites"]) == 2
+    assert "new or empty folder" in complaint(capsys)
+    assert main(["data", "export", "digits", "other"]) == 2
+    assert "a table of numbers" in complaint(capsys)
+    assert main(["data", "export", "iris", "other", "--label", "petal length (cm)"]) == 2
+    assert "a label column with a name of its own" in complaint(capsys)
+    assert main(["data", "export", "pump", "other", "--set", "rns=8"]) == 2
+    assert "did you mean runs?" in complaint(capsys)
+
+
+def test_fit_and_predict_give_what_the_estimator_gives(sites, capsys):
+    assert fit() == 0
+    printed = capsys.readouterr().out
+    tables = {path.stem: pd.read_csv(path) for path in sorted(sites.iterdir())}
+    table = pd.concat(tables.values())
+    where = np.repeat(list(tables), [len(table) for table in tables.values()])
+    model = load_classifier("dro.toml").fit(table.drop(columns="species"), table["species"], clients=where)
+
+    saved = fh.FederatedDROClassifier.load("model")
+    assert (saved.coef_ == model.coef_).all()
+    assert list(saved.privacy_) == list(tables)
+    for statement in model.privacy_.values():
+        assert str(statement) in printed
+        assert str(statement) in Path("model/privacy.txt").read_text()
+    assert json.loads(Path("model/model.json").read_text())["label"] == "species"
+
+    change("sites/site-2.csv", bill_length_mm=lambda rows: rows["bill_length_mm"] * 1.1)
+    table = pd.read_csv("sites/site-2.csv")
+    assert main(["predict", "model", "sites/site-2.csv", "-o", "out.csv"]) == 0
+    captured = capsys.readouterr()
+    predicted = model.predict(table.drop(columns="species"))
+    pd.testing.assert_frame_equal(pd.read_csv("out.csv"), table.assign(predicted_species=predicted))
+    right = int((predicted == table["species"]).sum())
+    assert captured.err == f"{right} of {len(table)} rows right ({right / len(table):.4f})\n"
+    assert captured.out == ""
+
+    table.drop(columns="species").iloc[:, ::-1].to_parquet("new.parquet")
+    assert main(["predict", "model", "new.parquet"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert [line.rpartition(",")[2] for line in captured.out.splitlines()] == ["predicted_species", *predicted]
+
+
+def test_quiet_prints_nothing_and_the_statement_is_still_saved(sites, capsys):
+    assert fit("--quiet") == 0
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+    assert "Privacy statement of site site-3" in Path("model/privacy.txt").read_text()
+
+
+def test_bounds_from_the_data_are_warned_of(sites, capsys):
+    assert fit("--quiet", "--set", 'classifier.feature_bounds="data"') == 0
+    assert "fedhedge: warning: feature bounds taken from the data" in capsys.readouterr().err
+    assert "TAKEN FROM THE DATA" in Path("model/privacy.txt").read_text()
+
+
+def _empty(sites):
+    (sites / "site-2.csv").write_text("")
+
+
+def _one_row(sites):
+    path = sites / "site-2.csv"
+    pd.read_csv(path).head(1).to_csv(path, index=False)
+
+
+def _without(sites):
+    path = sites / "site-2.csv"
+    pd.read_csv(path).drop(columns="body_mass_g").assign(wing=1).to_csv(path, index=False)
+
+
+BAD_SITES = [
+    (lambda sites: change(sites / "site-2.csv", bill_depth_mm=np.nan), "site-2.csv, column 'bill_depth_mm': .*a gap"),
+    (lambda sites: change(sites / "site-2.csv", bill_depth_mm="deep"), "site-2.csv, column 'bill_depth_mm': .*'deep'"),
+    (lambda sites: change(sites / "site-2.csv", bill_depth_mm=np.inf), "site-2.csv, column 'bill_depth_mm': .*inf"),
+    (lambda sites: change(sites / "site-2.csv", species="Gentoo"), "species of site 'site-2': .*one class, Gentoo"),
+    (lambda sites: change(sites / "site-2.csv", species=np.nan), "site-2.csv, column 'species'"),
+    (_one_row, "rows of site 'site-2': .*1 sample"),
+    (_without, "columns of site-2.csv: .*lacks body_mass_g; adds wing"),
+    (_empty, "site-2.csv: .*an empty file"),
+    (lambda sites: [path.unlink() for path in sites.iterdir()], "one .csv or .parquet file for each site"),
+]
+
+
+@pytest.mark.parametrize(("harm", "message"), BAD_SITES, ids=[message for _, message in BAD_SITES])
+def test_fit_names_the_site_and_the_column(sites, capsys, harm, message):
+    harm(sites)
+    assert fit() == 2
+    assert re.search(message, complaint(capsys))
+    assert not Path("model").exists()
+
+
+BAD_SETTINGS = [
+    (["privacy.epsilon=0"], "privacy.epsilon: received 0"),
+    (["privacy.delta=0.02"], "delta at site 'site-1': received 0.02; allowed: a number below 1/n = 0.00877"),
+    (["privacy={epsilon = 1.0}"], r"error: privacy: .*delta missing"),
+    (["privacy.epsilom=1"], "privacy.epsilom: .*did you mean epsilon"),
+    (["classifier.method=dro"], "privacy: .*'dro' adds no noise"),
+    (["classifier.metod=dro"], "classifier.metod: .*did you mean method"),
+    (["classifier.epsilon=1"], r"classifier.epsilon: .*a key of the table \[privacy\]"),
+    (["classifier.method=dp-ermm"], "classifier.method: .*did you mean dp-erm"),
+    (["classifier.norm=l3"], "classifier.norm: received 'l3'"),
+    (["classifier.radius=-1"], "classifier.radius: received -1"),
+    (["classifier.options={stp = 1.0}"], "classifier.options.stp: .*did you mean step"),
+    (["rounds=3"], "rounds: .*did you mean classifier.rounds"),
+    (["clasifier={}"], "clasifier: .*did you mean classifier"),
+    (["privacy=3"], r"privacy: received 3; allowed: a table \[privacy\]"),
+    (['classifier.classes=["Adelie", "Gentoo"]'], "species of site 'site-1': received 'Chinstrap'"),
+    (["classifier.feature_bounds={body_mass = [0, 1]}"], "feature_bounds.body_mass: .*did you mean body_mass_g"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD_SETTINGS, ids=[changes[0] for changes, _ in BAD_SETTINGS])
+def test_fit_names_the_setting(sites, capsys, changes, message):
+    assert fit(*(part for change in changes for part in ("--set", change))) == 2
+    assert re.search(message, complaint(capsys))
+    assert not Path("model").exists()
+
+
+def test_a_private_method_needs_a_budget(sites, capsys):
+    Path("dro.toml").write_text(CONFIG[: CONFIG.index("[privacy]")])
+    assert fit() == 2
+    assert re.search(r"privacy: received None; allowed: a table \[privacy\] .*'dp-dro'", complaint(capsys))
+
+
+def test_another_label_column_is_proposed(sites, capsys):
+    assert main(["fit", "sites", "--label", "specie", "-o", "model"]) == 2
+    assert re.search("site-1.csv, label column: .*did you mean species", complaint(capsys))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model of one round, for what `predict` refuses."""
+    source = fh.data.load("penguins")
+    table = pd.DataFrame(source.features, columns=list(source.feature_names))
+    labels = pd.Series(np.array(source.classes)[source.labels], name="species")
+    folder = tmp_path_factory.mktemp("model")
+    fh.FederatedDROClassifier(rounds=1).fit(table, labels).save(folder)
+    table.assign(species=labels).head(6).to_csv(folder / "new.csv", index=False)
+    return folder
+
+
+BAD_ROWS = [
+    (lambda table: table.drop(columns=["bill_depth_mm", "species"]), "columns of new.csv: .*lacks bill_depth_mm'"),
+    (lambda table: table.assign(wing=1.0), "columns of new.csv: .*adds wing"),
+    (lambda table: table.assign(body_mass_g=[1, 2, 3, np.nan, 5, 6]), "new.csv, column 'body_mass_g': .*row index 3"),
+    (lambda table: table.assign(body_mass_g="heavy"), "new.csv, column 'body_mass_g': .*'heavy'"),
+    (lambda table: table.assign(species="Emperor"), "new.csv, column 'species', row 1: .*'Emperor'.*seen in training"),
+    (lambda table: table.head(0), "new.csv: .*no rows"),
+]
+
+
+@pytest.mark.parametrize(("harm", "message"), BAD_ROWS, ids=[message for _, message in BAD_ROWS])
+def test_predict_names_the_file_and_the_column(model, tmp_path, capsys, harm, message):
+    harm(pd.read_csv(model / "new.csv")).to_csv(tmp_path / "new.csv", index=False)
+    assert main(["predict", str(model), str(tmp_path / "new.csv"), "-o", str(tmp_path / "out.csv")]) == 2
+    assert re.search(message, complaint(capsys))
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_predict_refuses_files_that_are_no_tables_and_folders_that_are_no_models(model, tmp_path, capsys):
+    (tmp_path / "empty.csv").write_text("")
+    for name, message in (("empty.csv", "no rows"), ("new.txt", "ends in .csv or .parquet")):
+        assert main(["predict", str(model), str(tmp_path / name)]) == 2
+        assert message in complaint(capsys)
+    assert main(["predict", str(tmp_path), str(model / "new.csv")]) == 2
+    assert "model folder" in complaint(capsys)
+    assert main(["predict", str(model), str(tmp_path / "missing.csv")]) == 1
+    assert "missing.csv" in complaint(capsys)
+
+
+def test_privacy_plan_prints_the_plan(capsys):
+    text = "privacy plan --epsilon 3 --delta 1e-6 --rounds 50 --samples 30 --features 14 --classes 4"
+    assert main(text.split()) == 0
+    assert capsys.readouterr().out == f"{fh.privacy.plan(3.0, 1e-6, 50, 30, features=14, classes=4)}\n"
+    assert main([*text.split(), "--epsilon", "0"]) == 2
+    assert "epsilon: received 0.0" in complaint(capsys)
+    assert main([*text.split(), "--delta", "0.1"]) == 2
+    assert "1/n" in complaint(capsys)
+
+
+def test_example_covers_the_pumps_features_and_rows():
+    classifier = load_classifier(EXAMPLE)
+    pump = fh.data.load("pump", runs=128)
+    assert tuple(classifier.feature_bounds) == pump.feature_names
+    low, high = np.array(list(classifier.feature_bounds.values())).T
+    assert ((low < pump.features) & (pump.features < high)).all()
+    assert sorted(classifier.classes) == sorted(pump.classes)
