@@ -5,6 +5,11 @@ import math
 import cvxpy as cp
 import numpy as np
 
+
+class NotSolvedError(Exception):
+    """Clarabel stopped short of its tolerance."""
+
+
 DUAL = {"l1": "inf", "l2": 2, "linf": 1}
 
 
@@ -68,5 +73,6 @@ def regularised_optimum(X, y, radius, norm, center, rho):
 def _solve(objective, constraints):
     problem = cp.Problem(cp.Minimize(objective), constraints)
     problem.solve(cp.CLARABEL)
-    assert problem.status == cp.OPTIMAL
+    if problem.status != cp.OPTIMAL:
+        raise NotSolvedError(problem.status)
     return problem.value

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from dro import cvxpy_reference
@@ -63,7 +63,10 @@ def test_value_equals_cvxpy_on_degenerate_tables(seed):
     y = np.full(rows, rng.integers(classes)) if rng.random() < 0.3 else rng.integers(classes, size=rows)
     radius, label_cost = float(rng.choice([0.0, 0.01, 0.1, 1.0])), float(rng.choice([0.0, 0.1, 1.0, np.inf]))
     center = float(rng.choice([0.0, 1.0, 5.0])) * rng.normal(size=(classes, features))
-    check(X, y, radius, label_cost, str(rng.choice(NORMS)), center, float(rng.choice([0.02, 0.1, 1.0])))
+    try:
+        check(X, y, radius, label_cost, str(rng.choice(NORMS)), center, float(rng.choice([0.02, 0.1, 1.0])))
+    except cvxpy_reference.NotSolvedError:
+        reject()
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -142,6 +142,8 @@ class DpDroAdmm(Private):
         in_model = jnp.sqrt(in_model**2 + client.model.size * self.gradient_deviation(rows) ** 2)
         in_lambda = jnp.maximum(client.radius, self.finite_cost - client.radius) + bound
         in_lambda = jnp.sqrt(in_lambda**2 + (self.lambda_noise * self.finite_cost / rows) ** 2)
+        # Without a radius and a label cost lambda has no slope, and any step will do.
+        in_lambda = jnp.where(in_lambda > 0.0, in_lambda, 1.0)
         return in_model * math.sqrt(self.rounds) / self.step, in_lambda * math.sqrt(self.rounds) / self.lambda_step
 
     def deviations(self, down: jax.Array, client: Client, rows: jax.Array) -> Noise:
