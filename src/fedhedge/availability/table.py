@@ -49,3 +49,7 @@ class Table(Law):
     def largest(self) -> int:
         subsets, probability = self.table()
         return int(subsets[probability > 0].sum(axis=1).max())
+
+    def smallest(self) -> int:
+        subsets, probability = self.table()
+        return int(subsets[probability > 0].sum(axis=1).min())
