@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 import fedhedge as fh
+from federations import begin
 from fedhedge import dro, streams
 
 OPTIONS = {"local_steps": 1, "batch_size": None, "evaluate_on": (), "weighting": "rows"}
@@ -60,7 +61,8 @@ def optimum(clients, radius, label_cost, norm, absent=(), weight=0.0):
             continue
         lam, loss = cp.Variable(), cp.Variable(len(y), nonneg=True)
         for j, k in pairs:
-            constraints.append(cp.norm(M[j] - M[k], DUAL[norm]) <= lam)
+            if j < k:
+                constraints.append(cp.norm(M[j] - M[k], DUAL[norm]) <= lam)
             margins = 1.0 + X @ (M[j] - M[k])
             own = y == k
             if own.any():
@@ -89,11 +91,19 @@ def after(simulation):
     return simulation
 
 
-def dual_sum(simulation, clients):
-    """sum_g alpha_g u_g over all clients, in units of rho mu_g, and the size of its largest term."""
-    state, server = simulation.state.clients, simulation.algorithm.iterate(simulation.state.server)
-    if hasattr(state, "dual"):
-        duals = np.asarray(state.dual) - np.asarray(simulation.state.server.down.dual)
-    else:
-        duals = np.asarray(state.total) - np.asarray(server)
-    return np.abs(np.tensordot(shares(clients), duals, 1)).max(), np.abs(duals).max()
+def watched(algorithm, clients, law, **options):
+    """The server's states after each round, and the simulation at its end."""
+    states = []
+    with jax.enable_x64(True):
+        simulation = begin(
+            algorithm, fh.models.CrammerSinger(), clients, law, **OPTIONS | {"evaluate_every": 1} | options
+        )
+        accept = simulation.accept
+
+        def accept_and_keep(*arguments):
+            accept(*arguments)
+            states.append(jax.tree.map(np.asarray, simulation.state.server))
+
+        simulation.accept = accept_and_keep
+        simulation.run(None, False, False)
+    return states, simulation

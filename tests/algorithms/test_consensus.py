@@ -80,6 +80,7 @@ def test_the_penalty_moved_under_the_duals():
     assert np.abs(np.tensordot(shares(sites()), duals(simulation), 1)).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_a_client_that_never_comes_counts_as_a_quadratic():
     """The limit is the optimum with rho/2 ||M - M_0||^2 in place of the absent client's risk, and M_0 = 0."""
     rho = 0.3
@@ -140,6 +141,7 @@ def test_registered_and_plain(name):
     assert sorted(jax.tree.leaves(algorithm)) == sorted(value for value in values if isinstance(value, float))
 
 
+@pytest.mark.slow
 def test_runs_side_by_side_are_runs_alone():
     """Different noise, steps and radii in one compiled programme."""
     algorithm = ALL["DpDroAdmm"]

@@ -90,7 +90,7 @@ def distances(algorithm, down, client, table, neighbour):
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @pytest.mark.parametrize("name", PRIVATE)
 def test_no_replaced_row_moves_a_release_further_than_its_sensitivity(name, seed):
     """Any state, any rows (also far longer than the bound: they are scaled down), some of them padding."""

@@ -52,10 +52,11 @@ class DpDroAdmm(Private):
     noise cannot be dropped although it is not sent.) Steps for a horizon of T = `rounds` turns:
         eta = c_M/(M_1 sqrt(T)),   M_1^2 = (sqrt(2) L + C V)^2 + K P (noise 2 sqrt(2) L/N)^2
         nu = c_lam/(M_2 sqrt(T)),  M_2^2 = (max(r, kappa - r) + C)^2 + (lambda_noise kappa/N)^2
-    The force c stands for lam >= phi(M), whose multiplier is r + mean d_lam h in [0, r] at the optimum:
-    - "default": lambda moves first and with c = 0; then c is what brings it back, (phi(Mt) - lt)/nu cut to [0, r], and
-      at last lt <- max(lt, phi(Mt)) at the new Mt. All three are post-processing of what was released before, so the
-      model step is private given lambda (adaptive composition, mu^2 = mu_M^2 + mu_lam^2 as ever). C = r.
+    The force c stands for lam >= phi(M); at the optimum it is r + mean d_lam h, in [0, r].
+    - "default": lambda moves first, with c = 0, which releases its slope s = r + mean d_lam h (with noise); then c is a
+      running mean of the slopes, tau <- tau + (s - tau)/sqrt(T), cut to [0, r]; at last lt <- max(lt, phi(Mt)) at the
+      new Mt. All of this is post-processing of lambda's release, and the model step is private given it (adaptive
+      composition: mu^2 = mu_M^2 + mu_lam^2 as ever). C = r.
     - "paper": Algorithm 2 as it stands, c = tau + gamma [phi(Mt) - lt]_+ at the start of the turn for both steps, and
       tau <- max(0, tau + gamma (phi(Mt) - lt)) after them; C = 0.4, V = 1. It may diverge, with norm "linf" above all.
 
@@ -71,7 +72,7 @@ class DpDroAdmm(Private):
     name: ClassVar[str] = "DpDroAdmm"
     rounds: int
     lambda_noise: float = 0.0
-    radius: float | tuple[float, ...] = 0.05
+    radius: float | tuple[float, ...] = 0.01
     label_cost: float = 0.5
     norm: str = "l1"
     rho: float = 0.8
@@ -154,16 +155,17 @@ class DpDroAdmm(Private):
     def turn(self, down: jax.Array, client: Client, table: Table, noise: Noise) -> tuple[jax.Array, Client]:
         model, total, lambda_, multiplier, radius = client
         in_model, in_lambda = self.inverse_steps(client, table.rows)
-        norm = phi(model, self.norm, jnp)
         gradient, slope = risk_subgradient(
             model, lambda_, table.features, table.labels, self.label_cost, table.weights, jnp
         )
         if self.variant == "paper":
-            force = multiplier + self.penalty * jnp.maximum(0.0, norm - lambda_)
+            force = multiplier + self.penalty * jnp.maximum(0.0, phi(model, self.norm, jnp) - lambda_)
             lambda_ = lambda_ - (radius + slope - force) / in_lambda + noise[1]
         else:
-            lambda_ = lambda_ - (radius + slope) / in_lambda + noise[1]
-            force = jnp.clip((norm - lambda_) * in_lambda, 0.0, radius)
+            move = (radius + slope) / in_lambda - noise[1]
+            lambda_ = lambda_ - move
+            multiplier += (move * in_lambda - multiplier) / math.sqrt(self.rounds)
+            force = jnp.clip(multiplier, 0.0, radius)
         gradient += force * phi_subgradient(model, self.norm, jnp)
         target = in_model * model + self.rho * (2.0 * down - total) - gradient
         fresh = target / (in_model + self.rho) + noise[0]

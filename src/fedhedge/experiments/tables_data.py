@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from fedhedge.data.partitioners.base import deal
 CLIENTS = 4
 TABLES = ("iris", "wine", "penguins", "seeds", "dermatology")
 PUMP = "pump"
+SCALINGS = ("unit", "centred", "standard")
 FLIPPED = 0.1
 # Offset of the pump's test rows, in standard deviations of the training rows, and how many features have it.
 OFFSET, OFFSET_FEATURES = 0.5, 5
@@ -39,13 +41,14 @@ class Problem(NamedTuple):
     folds: tuple[Split, ...]
 
 
-def problem(name: str, seed: int, *, folds: int, flipped: float = FLIPPED) -> Problem:
+def problem(name: str, seed: int, *, folds: int, scaling: str = "unit", flipped: float = FLIPPED) -> Problem:
     """One random split of a table: protocol 7.2 of the paper, and 7.1 for the pump.
 
     Of each class a share of the rows (30 %, of the pump 20 %) is for testing. Class c gives client g of four the
     share (.4, .3, .2, .1)[(g + c) mod 4] of its training rows. Then `flipped` of each client's labels become another
-    class. Features are standardised over the training rows and x becomes x / max(1, ||x||_2). Test labels are clean;
-    five random features of the pump's test rows are half a standard deviation too high.
+    class. Features are brought to [0, 1] ("unit") or to [-1, 1] ("centred") by their range over the training rows, or
+    to mean 0 and standard deviation 1 ("standard"), and x becomes x / max(1, ||x||_2). Test labels are clean; five
+    random features of the pump's test rows are half a standard deviation too high.
 
     Each fold holds out 1/folds of every client's rows, with the labels that the client has. The numbers of rows are
     the same for every seed and fold, so that all runs on a table share one compiled programme.
@@ -54,19 +57,21 @@ def problem(name: str, seed: int, *, folds: int, flipped: float = FLIPPED) -> Pr
     rows = _load(checks.one_of("table", name, (*TABLES, PUMP)))
     flipped = checks.number("flipped", flipped, low=0.0, below=1.0)
     checks.integer("folds", folds, low=2)
+    checks.one_of("scaling", scaling, SCALINGS)
     rng = streams.generator(streams.check_seed(seed), streams.Purpose.PARTITION)
     order = np.lexsort((rng.random(len(rows)), rows.labels))
     features, labels = rows.features[order], rows.labels[order]
     test = _first_of_each(labels, 0.2 if pump else 0.3)
     client = _dealt(labels[~test], rows.number_of_classes)
-    scaling = Scaling.standard(features[~test])
-    tested = scaling(features[test])
+    X, tested = features[~test], features[test]
     if pump:
-        tested[:, rng.permutation(tested.shape[1])[:OFFSET_FEATURES]] += OFFSET
-    X, y = _within_ball(scaling(features[~test])), _with_flips(labels[~test], client, flipped, rows.classes or (), rng)
+        shifted = rng.permutation(X.shape[1])[:OFFSET_FEATURES]
+        tested[:, shifted] += OFFSET * X[:, shifted].std(axis=0)
+    scale = _scaled(X, scaling)
+    y = _with_flips(labels[~test], client, flipped, rows.number_of_classes, rng)
     order = np.lexsort((rng.random(len(y)), y, client))
-    X, y, client = X[order], y[order], client[order]
-    whole = Split(_clients(X, y, client, rows.classes), _within_ball(tested), labels[test])
+    X, y, client = scale(X[order]), y[order], client[order]
+    whole = Split(_clients(X, y, client, rows.classes), scale(tested), labels[test])
     held_out = (_held_out(client, fold, folds) for fold in range(folds))
     return Problem(
         whole, tuple(Split(_clients(X[~out], y[~out], client[~out], rows.classes), X[out], y[out]) for out in held_out)
@@ -92,21 +97,25 @@ def _dealt(labels: Labels, classes: int) -> Labels:
     return deal(labels, shares, lots)
 
 
-def _with_flips(
-    labels: Labels, client: Labels, share: float, classes: tuple[object, ...], rng: np.random.Generator
-) -> Labels:
+def _with_flips(labels: Labels, client: Labels, share: float, classes: int, rng: np.random.Generator) -> Labels:
     """The share, rounded, of each client's labels changed to another class, each other class alike."""
     changed = labels.copy()
     for number in range(CLIENTS):
         own = np.flatnonzero(client == number)
         flips = rng.permutation(own)[: round(share * len(own))]
-        changed[flips] = (labels[flips] + rng.integers(1, len(classes), len(flips))) % len(classes)
+        changed[flips] = (labels[flips] + rng.integers(1, classes, len(flips))) % classes
     return changed
 
 
-def _within_ball(features: Floats) -> Floats:
-    lengths = np.linalg.norm(features, axis=1, keepdims=True)
-    return np.asarray(features / np.maximum(1.0, lengths))
+def _scaled(training: Floats, kind: str) -> Callable[[Floats], Floats]:
+    """The map of rows into the unit ball that belongs to these training rows."""
+    of_rows = Scaling.standard(training) if kind == "standard" else Scaling.unit(training)
+
+    def scale(rows: Floats) -> Floats:
+        scaled = 2.0 * of_rows(rows) - 1.0 if kind == "centred" else of_rows(rows)
+        return np.asarray(scaled / np.maximum(1.0, np.linalg.norm(scaled, axis=1, keepdims=True)))
+
+    return scale
 
 
 def _held_out(client: Labels, fold: int, folds: int) -> NDArray[np.bool_]:

@@ -270,7 +270,8 @@ class Simulation:
             raise Diverged(int(tally.bad_round), int(tally.bad_client), self.clients.names, self.algorithm)
         self.state, self.tally = state, tally
         first, self.done = self.done, int(state.done)
-        self.over = self.done == self.options.rounds or self.done < first + len(present)
+        stopped = self.done == self.options.rounds or self.done < first + len(present)
+        self.over = stopped or bool(self.algorithm.finished(state.server))
         rows, who = np.nonzero(present[: self.done - first])
         self.took_part.append(np.stack([rows + first, who]).astype(np.int64))
         if self.done % self.options.evaluate_every == 0 or self.over:

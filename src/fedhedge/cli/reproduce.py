@@ -1,0 +1,47 @@
+"""`fedhedge reproduce`: the papers' tables and figures, by name."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+DESCRIPTION = """\
+Compute a table or figure of the papers from nothing: data, training, choice of hyper-parameters, tables.
+
+The folder gets what is shown as CSV and text, and each finished part as it is done: the same command on the same
+folder goes on where it was stopped.
+"""
+
+
+def add(commands: Any, style: dict[str, Any]) -> None:
+    parser = commands.add_parser("reproduce", help="the papers' tables and figures", description=DESCRIPTION, **style)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("name", nargs="?", metavar="NAME", help="what to compute; --list names all")
+    what.add_argument("--list", action="store_true", help="print all names with the time they take, and do nothing")
+    parser.add_argument("--fast", action="store_true", help="a small part of it, to see that it works")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the results (default: runs/NAME[-fast])")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but warnings and errors")
+    parser.set_defaults(execute=run)
+
+
+def run(given: argparse.Namespace) -> int:
+    from fedhedge.experiments.registry import EXPERIMENTS, experiment
+
+    if given.list:
+        for name, entry in EXPERIMENTS.items():
+            print(f"{name}  (about {entry.minutes:g} min, --fast {entry.fast_minutes:g} min)\n    {entry.title}")
+        return 0
+    chosen = experiment(given.name)
+    out: Path = given.out or Path("runs") / (given.name + ("-fast" if given.fast else ""))
+    if not given.quiet:
+        minutes = chosen.fast_minutes if given.fast else chosen.minutes
+        print(f"{given.name}: about {minutes:g} minutes on two cores; results in {out}", flush=True)
+    from fedhedge.cli.compilation import keep_compiled
+
+    keep_compiled()
+    try:
+        chosen.load()(out, fast=given.fast, quiet=given.quiet)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"the same command goes on with what is in {out}") from None
+    return 0
