@@ -133,21 +133,23 @@ class Algorithm(ABC):
 
     def settings(self) -> dict[str, Any]:
         """Name and hyper-parameters as plain values, for summaries and fingerprints."""
-        fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        return {"name": self.name} | {field.name: getattr(self, field.name) for field in fields}
+        values = ((field.name, getattr(self, field.name)) for field in dataclasses.fields(self))  # type: ignore[arg-type]
+        plain = {name: value.settings() if isinstance(value, Algorithm) else value for name, value in values}
+        return {"name": self.name} | plain
 
 
 def traced(cls: Method) -> Method:
     """Register a frozen dataclass as a pytree whose float fields are leaves, so that one compilation serves all values.
 
-    Those fields become Python floats, whatever kind of number was given.
+    Those fields become Python floats, whatever kind of number was given. A field of type `Algorithm` (the method that
+    this one builds on) is a subtree.
 
     Rebuilding skips `__init__`: a traced value has no magnitude that its checks could read.
     """
     if not dataclasses.is_dataclass(cls) or not isinstance(getattr(cls, "name", None), str):
         raise checks.InvalidInput(cls.__name__, cls, "a frozen dataclass with a class variable `name`")
     fields = dataclasses.fields(cls)
-    dynamic = tuple(field.name for field in fields if "float" in str(field.type))
+    dynamic = tuple(field.name for field in fields if "float" in str(field.type) or field.type == "Algorithm")
     static = tuple(field.name for field in fields if field.name not in dynamic)
 
     check = cls.__post_init__
