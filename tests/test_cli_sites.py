@@ -62,6 +62,18 @@ def change(file, **columns):
     pd.read_csv(path).assign(**columns).to_csv(path, index=False)
 
 
+@pytest.mark.filterwarnings("ignore:the outer range stays")
+def test_bounds_estimated_from_the_rows_are_stated_with_their_price(sites, capsys):
+    wide = "estimated_bounds={outer = [0.0, 10000.0], share = 0.3}"
+    assert fit("--set", wide) == 2
+    assert "estimated_bounds: received" in capsys.readouterr().err
+    Path("dro.toml").write_text(CONFIG.split("[classifier.feature_bounds]")[0] + "[privacy]\nepsilon=8.0\ndelta=1e-5\n")
+    assert fit("--set", wide) == 0
+    said = capsys.readouterr().out
+    assert "histograms of the features, 32 bins each: Gaussian, l2 sensitivity 2.828" in said
+    assert "estimated with noise, which is counted among the releases here" in " ".join(said.split())
+
+
 def test_exported_sites_hold_every_row_once(sites):
     source = fh.data.load("penguins")
     tables = [pd.read_csv(path) for path in sorted(sites.iterdir())]

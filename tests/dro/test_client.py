@@ -11,6 +11,7 @@ from dro import cvxpy_reference
 from dro.tables import table
 from fedhedge import InvalidInput
 from fedhedge.dro import NORMS, bundle, phi, solve_client, worst_case_risk
+from fedhedge.experiments.tables_data import problem
 
 COSTS = (0.0, 0.2, 1.0, math.inf)
 
@@ -169,6 +170,15 @@ def test_larger_problems_are_certified(norm, rows, features, classes, radius):
     X, y = table(11, rows, features, classes)
     solution = solve_client(X, y, radius, 0.5, norm, np.zeros((classes, features)), 0.1)
     assert solution.gap <= 1e-8
+
+
+@pytest.mark.parametrize(("seed", "fold"), [(4, 2), (5, 1)])
+def test_models_of_a_hundred_times_the_step_s_scale_are_reached(seed, fold):
+    """Rows that a model of norm 100 separates, and next to no radius: the flattest problems of the real tables."""
+    X, y = problem("dermatology", seed, folds=3).folds[fold].clients.rows("train")
+    solution = solve_client(X, y, 0.001, 0.5, "l1")
+    assert solution.gap <= 1e-8
+    assert phi(solution.coef, "l1") > 10
 
 
 def test_defaults_take_the_classes_from_the_labels():

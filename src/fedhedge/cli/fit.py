@@ -26,6 +26,8 @@ a configuration file (all keys of a table have defaults; without a file the meth
   [privacy]                   # of each row of each site, for the whole run
   epsilon = 3.0
   delta = 1e-6
+  # [estimated_bounds]        # in place of feature_bounds: found from the rows, for a share of the budget
+  # outer = [0.0, 1000.0]     # wide ranges, in the same forms
 
 to try it:
   fedhedge data export pump sites/ --clients 4 --label fault

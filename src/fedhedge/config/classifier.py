@@ -11,19 +11,20 @@ from fedhedge.config.read import override, read_toml
 from fedhedge.config.tables import below, parameters, settle, table
 from fedhedge.estimators import FederatedDROClassifier
 from fedhedge.estimators.methods import is_private
-from fedhedge.privacy import Privacy
+from fedhedge.privacy import EstimatedBounds, Privacy
 
-CLASSIFIER, PRIVACY = "classifier", "privacy"
+CLASSIFIER, PRIVACY, BOUNDS = "classifier", "privacy", "estimated_bounds"
 ARGUMENTS = parameters(FederatedDROClassifier, PRIVACY)
-BUDGET = parameters(Privacy)
-_TABLES = {CLASSIFIER: ARGUMENTS, PRIVACY: BUDGET}
+BUDGET, ESTIMATE = parameters(Privacy), parameters(EstimatedBounds)
+_TABLES = {CLASSIFIER: ARGUMENTS, PRIVACY: BUDGET, BOUNDS: ESTIMATE}
 
 
 def load_classifier(path: str | Path | None, overrides: Sequence[str] = ()) -> FederatedDROClassifier:
     """The classifier that a TOML file describes, after single keys were set ("classifier.rounds=50", in order).
 
     [classifier] holds the arguments of `FederatedDROClassifier`, [privacy] those of `Privacy`; a method without a
-    budget has no table [privacy]. None stands for an empty file.
+    budget has no table [privacy]. [estimated_bounds] holds those of `fedhedge.privacy.EstimatedBounds`, in place of
+    classifier.feature_bounds. None stands for an empty file.
     Raises InvalidInput that names the key in full, the value received, and what is allowed.
     """
     content: dict[str, Any] = {} if path is None else read_toml(Path(path))
@@ -32,7 +33,7 @@ def load_classifier(path: str | Path | None, overrides: Sequence[str] = ()) -> F
     for key, value in content.items():
         if key not in _TABLES:
             hint = elsewhere.get(key) or nearest(key, _TABLES)
-            raise InvalidInput(key, value, "the tables [classifier] and [privacy]", hint)
+            raise InvalidInput(key, value, "the tables " + ", ".join(f"[{name}]" for name in _TABLES), hint)
     chosen = table(content.get(CLASSIFIER, {}), CLASSIFIER, 'method = "dro"')
     values = settle(chosen, ARGUMENTS, CLASSIFIER, {}, dict.fromkeys(BUDGET, "a key of the table [privacy]"))
     with below(CLASSIFIER):
@@ -41,6 +42,13 @@ def load_classifier(path: str | Path | None, overrides: Sequence[str] = ()) -> F
         raise InvalidInput(PRIVACY, None, f"a table [privacy] with epsilon and delta: {values['method']!r} is private")
     if not private and PRIVACY in content:
         raise InvalidInput(PRIVACY, content[PRIVACY], f"no such table: {values['method']!r} adds no noise")
+    if BOUNDS in content:
+        if values["feature_bounds"] is not None:
+            hint = f"bounds are declared by {CLASSIFIER}.feature_bounds already"
+            raise InvalidInput(BOUNDS, content[BOUNDS], "no such table", hint)
+        given = settle(table(content[BOUNDS], BOUNDS, "outer = [0.0, 100.0]"), ESTIMATE, BOUNDS, {}, {})
+        with below(BOUNDS):
+            values["feature_bounds"] = EstimatedBounds(**given)
     made = FederatedDROClassifier(**values, privacy=_budget(content[PRIVACY]) if private else None)
     with below(CLASSIFIER):
         made.algorithm()

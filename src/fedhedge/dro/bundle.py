@@ -25,7 +25,7 @@ _IDLE_PASSES = 10
 # Passes in a row without any gain after which a proximal term that is not part of the problem moves on.
 _STALE_PASSES = 3
 # The weight of that term: where it starts, how it changes, and its range.
-_WEIGHT, _FACTOR, _LIGHTEST, _HEAVIEST = 1e-2, 10.0, 1e-6, 1.0
+_WEIGHT, _FACTOR, _LIGHTEST, _HEAVIEST = 1e-2, 10.0, 1e-9, 1.0
 
 
 @dataclass

@@ -5,10 +5,12 @@ It decides how fast the exact solver is from scratch, never what it returns.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
+from threadpoolctl import ThreadpoolController
 
 from fedhedge.dro.cuts import Cuts, Pairs, steepest_cuts
 from fedhedge.dro.norms import phi
@@ -42,13 +44,20 @@ def smoothed_start(problem: Problem, center: Floats, rho: float) -> Start:
     bounds = [(None, None)] * center.size + [(0.0, None)]
     options = {"maxiter": _ITERATIONS, "ftol": 1e-7, "gtol": 1e-4}
     vector = np.append(center, lam)
-    for _ in range(_STAGES):
-        vector = minimize(smoothed, vector, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
-        start = smoothed.start(vector)
-        if len(start.working_set.extra.row) <= enough:
-            break
-        smoothed.temperature *= _COOLING
+    # Products as small as these leave BLAS threads nothing to do but spin.
+    with _threads().limit(limits=1, user_api="blas"):
+        for _ in range(_STAGES):
+            vector = minimize(smoothed, vector, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+            start = smoothed.start(vector)
+            if len(start.working_set.extra.row) <= enough:
+                break
+            smoothed.temperature *= _COOLING
     return start
+
+
+@functools.cache
+def _threads() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 class _Smoothed:

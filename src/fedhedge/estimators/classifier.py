@@ -20,7 +20,7 @@ from fedhedge.algorithms.base import Algorithm
 from fedhedge.algorithms.private import Private
 from fedhedge.data import Clients
 from fedhedge.estimators import bounds, folder, methods, sites, statements, training
-from fedhedge.privacy import Privacy, check_delta
+from fedhedge.privacy import EstimatedBounds, Privacy, check_delta
 
 FloatArray = NDArray[np.float64]
 
@@ -39,7 +39,8 @@ class FederatedDROClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         and norm. With one site each is its centralised version.
     privacy: `fedhedge.Privacy(epsilon=..., delta=...)` for the private methods, and for them alone.
     feature_bounds: the ranges of the sensors: a pair (low, high) for all features, one pair for each, or a mapping of
-        column names to pairs. Features are brought to [-1, 1] by them, and clipped there. "data" takes the range of
+        column names to pairs. Features are brought to [-1, 1] by them, and clipped there. A
+        `fedhedge.privacy.EstimatedBounds` spends part of the budget on finding them. "data" takes the range of
         the training rows, which for a private method voids part of the guarantee: the statement says so. None is
         "data" for the methods without a budget, and refused for those with one.
     radius, label_cost, norm: of the Wasserstein ball, in units of the scaled features; norm ("l1", "l2", "linf") is
@@ -136,7 +137,11 @@ class FederatedDROClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 warnings.warn("feature bounds taken from the data are not private: see `privacy_`", stacklevel=2)
             for site, count in zip(where.names, where.counts, strict=True):
                 check_delta(self.privacy.delta, int(count), str(site))
-        self.bounds_ = bounds.resolve(self.feature_bounds, X, self._columns())
+        if isinstance(self.feature_bounds, EstimatedBounds):
+            assert self.privacy is not None
+            self.bounds_ = bounds.estimate(self.feature_bounds, self.privacy, X, where.index, self._columns(), seed)
+        else:
+            self.bounds_ = bounds.resolve(self.feature_bounds, X, self._columns())
         features = self.bounds_(X)
         if self.intercept_scaling:
             features = np.column_stack([features, np.full(len(X), self.intercept_scaling)])
@@ -163,7 +168,7 @@ class FederatedDROClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 self.privacy,
                 where,
                 trained.rounds,
-                self.bounds_.origin,
+                self.bounds_,
                 classes_declared=self.classes is not None,
             )
         return self

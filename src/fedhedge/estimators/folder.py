@@ -17,7 +17,7 @@ import fedhedge
 from fedhedge import files
 from fedhedge.checks import InvalidInput
 from fedhedge.estimators.bounds import Bounds
-from fedhedge.privacy import Privacy, Release, Statement
+from fedhedge.privacy import EstimatedBounds, Privacy, Release, Statement
 
 if TYPE_CHECKING:
     from fedhedge.estimators.classifier import FederatedDROClassifier
@@ -85,6 +85,8 @@ def _rebuild(kind: type[Classifier], content: dict[str, Any], arrays: dict[str, 
     parameters = content["parameters"]
     if parameters["label_cost"] == "inf":
         parameters["label_cost"] = math.inf
+    if content["bounds"] == "estimated":
+        parameters["feature_bounds"] = EstimatedBounds(**parameters["feature_bounds"])
     requested = None if content["requested"] is None else Privacy(**content["requested"])
     model = kind(**parameters, privacy=requested)
     model.algorithm()
@@ -102,7 +104,7 @@ def _rebuild(kind: type[Classifier], content: dict[str, Any], arrays: dict[str, 
             raise ValueError(f"{MODEL} names {len(names)} features where {ARRAYS} has {features}")
     model.n_features_in_ = features
     model.coef_, model.intercept_, model.lambda_ = arrays["coef"], arrays["intercept"], arrays.get("lambda")
-    model.bounds_ = Bounds(arrays["low"], arrays["high"], content["bounds"])
+    model.bounds_ = Bounds(arrays["low"], arrays["high"], content["bounds"], _once(content["privacy"]))
     model.label_name_, model.sites_ = content["label"], tuple(content["sites"])
     model.n_iter_ = content["rounds_done"]
     model.privacy_ = None if content["privacy"] is None else dict(map(_statement, content["privacy"]))
@@ -111,6 +113,8 @@ def _rebuild(kind: type[Classifier], content: dict[str, Any], arrays: dict[str, 
 
 def _plain(value: Any) -> Any:
     """A parameter as JSON holds it: lists for arrays, the text "inf" for infinity."""
+    if isinstance(value, EstimatedBounds):
+        return _plain(dataclasses.asdict(value))
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -146,6 +150,11 @@ def _statement(stored: Mapping[str, Any]) -> tuple[Any, Statement]:
     if not math.isclose(found.epsilon, said["epsilon"], rel_tol=1e-9):
         raise ValueError(f"the epsilon stated for site {found.site} does not follow from its releases")
     return stored["key"], found
+
+
+def _once(stored: Any) -> tuple[Release, ...]:
+    """What every site released once, alike for all."""
+    return () if stored is None else _releases(stored[0]["statement"]["once"])
 
 
 def _releases(stored: Any) -> tuple[Release, ...]:

@@ -15,7 +15,7 @@ from fedhedge.algorithms.dro_admm import DroAdmm
 from fedhedge.algorithms.one_vs_all_dro import OneVsAllDro
 from fedhedge.algorithms.private import Private
 from fedhedge.checks import InvalidInput
-from fedhedge.privacy import Privacy
+from fedhedge.privacy import EstimatedBounds, Privacy
 
 METHODS: dict[str, type[Algorithm]] = {
     "dro": DroAdmm,
@@ -72,6 +72,9 @@ def build(parameters: Mapping[str, Any]) -> Algorithm:
     if not issubclass(made, Private):
         return made(**chosen)
     assert privacy is not None
+    bounds = parameters["feature_bounds"]
+    if isinstance(bounds, EstimatedBounds):
+        privacy = bounds.remaining(privacy)
     accounting = "paper" if variant == "paper" else "exact"
     return made.calibrated(privacy, rounds, accounting=accounting, **chosen)  # type: ignore[arg-type]
 

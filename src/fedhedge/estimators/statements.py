@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from fedhedge.algorithms.dp_dro_admm import DpDroAdmm
 from fedhedge.algorithms.private import Private
+from fedhedge.estimators.bounds import Bounds
 from fedhedge.estimators.sites import Sites
 from fedhedge.privacy import Privacy, Release, Statement, gradient_sensitivity
-from fedhedge.privacy.statement import Bounds
 
 CLASSES_FROM_DATA = "the list of classes, which was taken from the labels (the parameter `classes` declares it)"
 
@@ -34,7 +34,8 @@ def state(
             each_round=releases(algorithm, int(count)),
             delta=privacy.delta,
             requested=privacy,
-            bounds=bounds,
+            bounds=bounds.origin,
+            once=bounds.releases,
             also_not_covered=() if classes_declared else (CLASSES_FROM_DATA,),
         )
         for name, count, done in zip(sites.names, sites.counts, rounds, strict=True)

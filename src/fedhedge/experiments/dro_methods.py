@@ -1,4 +1,4 @@
-"""The methods of the second paper's tables, each with four candidates, the private ones at one exact total budget."""
+"""The methods of the second paper's tables and their candidates, the private ones at one exact total budget."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from fedhedge.privacy import Privacy
 
 # Rounds in which the exact methods converge, or nearly so, and the residuals at which they stop before.
 EXACT_ROUNDS, EXACT_TOLERANCE = 50, 1e-2
-# Steps and diameters are doubled from candidate to candidate; radii are in units of the scaled features.
-RADII = (0.001, 0.01, 0.03, 0.1)
+# In units of the scaled features.
+RADII = (0.001, 0.003, 0.01, 0.03)
 
 Candidates = Callable[[Privacy, int], tuple[Algorithm, ...]]
 
@@ -87,8 +87,10 @@ def _one_vs_all(privacy: Privacy, rounds: int) -> tuple[Algorithm, ...]:
     return tuple(OneVsAllDro(radius=radius, norm="l1", tolerance=EXACT_TOLERANCE) for radius in RADII)
 
 
+# Two candidates for the default: of twelve grids between 1 and 32 this one was among the best for the pump, and within 0.003
+# of the best of all in the mean over the eight columns, on seeds 100 to 119; finer grids lose to the noise of choosing.
 METHODS = (
-    Method("dp-dro", "DP-Fed DRO, default", _default(2.0, 4.0, 8.0, 16.0)),
+    Method("dp-dro", "DP-Fed DRO, default", _default(4.0, 16.0)),
     Method("dp-dro-flat", "DP-Fed DRO, default, no search", _default(None)),
     Method("dp-dro-paper-linf", "DP-Fed DRO, paper, linf", _paper("linf")),
     Method("dp-dro-paper-l1", "DP-Fed DRO, paper, l1", _paper("l1")),

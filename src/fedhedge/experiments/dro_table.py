@@ -104,7 +104,9 @@ def run(size: Size, out: Path, *, quiet: bool = False) -> pd.DataFrame:
     with tqdm(jobs, unit="cell", disable=True if quiet else None) as bar:
         for setting, method in bar:
             bar.set_description(f"{setting.name}, {method.name}")
-            path = out / "cells" / f"{setting.name}-{method.name}.json"
+            # What no budget touches is the same in all columns of a table.
+            column = setting.name if method.private else setting.table
+            path = out / "cells" / f"{column}-{method.name}.json"
             described = _described(size, setting, method)
             cell = _kept(path, described)
             if cell is None:
@@ -120,10 +122,13 @@ def run(size: Size, out: Path, *, quiet: bool = False) -> pd.DataFrame:
 def _described(size: Size, setting: Setting, method: Method) -> dict[str, Any]:
     """All that a cell depends on, as JSON holds it."""
     candidates = method.candidates(setting.privacy, setting.rounds)
+    budget = {"rounds": setting.rounds, "budget": asdict(setting.privacy)} if method.private else {}
     described: dict[str, Any] = files.plain(
-        {
-            "setting": asdict(setting),
-            "budget": asdict(setting.privacy) if method.private else None,
+        budget
+        | {
+            "table": setting.table,
+            "scaling": setting.scaling,
+            "metric": setting.metric,
             "flipped": FLIPPED,
             "seeds": size.seeds,
             "folds": size.folds,

@@ -8,6 +8,7 @@ is each client's own. `mu` is sensitivity / sigma of Gaussian noise, the paramet
 from __future__ import annotations
 
 from fedhedge.privacy.audit import Audit, audit
+from fedhedge.privacy.bounds import EstimatedBounds, histogram_sensitivity
 from fedhedge.privacy.budget import Privacy, check_delta
 from fedhedge.privacy.calibration import NoiseMultipliers, calibrate, spent
 from fedhedge.privacy.composition import moments_epsilon, moments_mu, run_mu
@@ -36,6 +37,7 @@ from fedhedge.privacy.statement import Release, Statement
 __all__ = [
     "Audit",
     "BudgetExceeded",
+    "EstimatedBounds",
     "Event",
     "Ledger",
     "LedgerBusy",
@@ -59,6 +61,7 @@ __all__ = [
     "gaussian_epsilon",
     "gaussian_mu",
     "gradient_sensitivity",
+    "histogram_sensitivity",
     "lambda_sensitivity",
     "model_sensitivity",
     "moments_epsilon",
