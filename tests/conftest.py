@@ -12,6 +12,20 @@ if os.environ.get("CI"):
     settings.load_profile("ci")
 
 
+# A process may map so many pieces of memory (65,530 by default on Linux), and every compiled programme takes some.
+MAPS, ENOUGH = Path("/proc/self/maps"), 30_000
+
+
+@pytest.fixture(autouse=True)
+def room_for_programmes():
+    """Drop compiled programmes before the process runs into the limit."""
+    yield
+    if MAPS.exists() and MAPS.read_bytes().count(b"\n") > ENOUGH:
+        import jax
+
+        jax.clear_caches()
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """Folder of the real data files; skips the test when there is none."""

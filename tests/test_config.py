@@ -18,6 +18,7 @@ from fedhedge.config import Config, load_config
 from fedhedge.config.config import AVAILABILITY, PARTITIONERS
 from fedhedge.config.read import override
 from fedhedge.models import MLP
+from fedhedge.simulation import Faults
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PAPER = ("fashion-skewed", "fashion-uniform", "mnist-skewed", "mnist-uniform")
@@ -136,7 +137,7 @@ def test_a_value_that_is_not_toml_is_text(text, value):
         ("round=3", "round: received 3; allowed: the keys: rounds, local_steps"),
         ("round=3", "did you mean rounds?"),
         ("algoritm.alpha=1", "did you mean algorithm?"),
-        ("algorithm.alhpa=0.1", "algorithm.alhpa: received 0.1; allowed: the keys of FedeRage: step, ball, alpha"),
+        ("algorithm.alhpa=0.1", "algorithm.alhpa: received 0.1; allowed: the keys of FedeRage: step, ball"),
         ("algorithm.alhpa=0.1", "did you mean alpha?"),
         ("alpha=0.1", "did you mean algorithm.alpha?"),
         ("algorithm.rounds=9", "algorithm.rounds: received 9; allowed: the keys of FedeRage: step"),
@@ -280,6 +281,51 @@ def test_laws_nest_and_take_what_they_need_from_the_data(file):
     labels = load_config(file, ["availability={name='many_labels_first', strength=1.0}"])
     held = (labels.clients.label_counts().to_numpy() > 0).sum(axis=1)
     np.testing.assert_allclose(labels.law.inclusion_probabilities(), held / 10)
+
+
+def test_a_method_around_another_and_the_files_own_law(file):
+    nested = [
+        "algorithm={name='FedAvot', law='availability'}",
+        "algorithm.base.name=FedeRage",
+        "algorithm.base.alpha=0.2",
+    ]
+    config = load_config(file, nested)
+    law = availability.FixedSize(np.ones(12), size=3)
+    assert config.algorithm == METHODS["FedAvot"](FedeRage(alpha=0.2), law=law)
+    assert config.settings["algorithm"]["base"]["alpha"] == 0.2
+    assert config.settings["algorithm"]["law"] == "availability"
+    other = load_config(file, [*nested, "algorithm.law={name='Independent', probabilities=0.5}"])
+    assert other.algorithm.law == availability.Independent(0.5)
+    assert load_config(file, ["algorithm={name='Superquantile'}"]).algorithm == METHODS["Superquantile"](FedAvg())
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "expected"),
+    [
+        ("{name='FedAvot'}", "algorithm.law: received None; allowed: a value"),
+        ("{name='FedAvot', law='own'}", "algorithm.law: received 'own'; allowed: a table [algorithm.law]"),
+        ("{name='FedAvot', law={name='FixedSiz'}}", "algorithm.law.name: received 'FixedSiz'"),
+        (
+            "{name='Superquantile', base={name='FedAvg', alpha=1}}",
+            "algorithm.base.alpha: received 1; allowed: the keys",
+        ),
+        ("{name='Superquantile', base={name='FedAvg', step=-1}}", "algorithm.base.step: received -1"),
+        ("{name='Superquantile', base={name='Scaffold'}}", "algorithm.base: received 'Scaffold'"),
+        ("{name='Superquantile', base=3}", "algorithm.base: received 3; allowed: a table [algorithm.base]"),
+    ],
+)
+def test_refused_inside_a_nested_method(file, algorithm, expected):
+    assert expected in message(file, f"algorithm={algorithm}")
+
+
+def test_faults_have_a_table_of_their_own(file):
+    assert load_config(file).simulation()["faults"] is None
+    config = load_config(file, ["faults.lost=0.1", "faults.acknowledged=false"])
+    assert config.simulation()["faults"] == Faults(lost=0.1, acknowledged=False)
+    assert config.settings["faults"] == {"lost": 0.1, "acknowledged": False, "forgets": 0.0}
+    assert "faults.lost: received 2; allowed: a number in [0, 1]" in message(file, "faults.lost=2")
+    assert "faults.lots: received 1; allowed: the keys of faults: lost" in message(file, "faults.lots=1")
+    assert "faults: received true; allowed: a table [faults]" in message(file, "faults=true").lower()
 
 
 def test_every_registered_name_can_be_written(file):

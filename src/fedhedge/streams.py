@@ -23,6 +23,8 @@ class Purpose(IntEnum):
     NOISE = 4
     SOURCE = 5
     MONTE_CARLO = 6
+    SERVER = 7
+    FAULTS = 8
 
 
 def generator(seed: int, purpose: Purpose, client: int | None = None, round: int | None = None) -> np.random.Generator:

@@ -54,6 +54,24 @@ def test_a_fresh_run_and_a_loaded_one_are_alike():
     assert list(group([fresh, loaded])) == ["FedAvg"]
 
 
+def test_methods_around_others_are_named_with_them_and_oracles_are_marked():
+    inner = {"name": "FedeRage", "alpha": 0.1, "kappa": 7.75}
+    methods = [
+        {"name": "FedOpt", "base": {"name": "FedAvg", "step": 0.1}},
+        {"name": "FedAvot", "oracle": True, "base": inner},
+        {"name": "FedAvot", "oracle": True, "base": inner | {"alpha": 0.2, "kappa": 4.0}},
+        {"name": "FedOpt", "base": {"name": "InverseProbability", "oracle": True, "base": inner}},
+    ]
+    runs = [make_run(VALUES, algorithm=method) for method in methods]
+    assert list(group(runs)) == [
+        "FedOpt",
+        "FedAvot/FedeRage (base.alpha=0.1) (oracle)",
+        "FedAvot/FedeRage (base.alpha=0.2) (oracle)",
+        "FedOpt/InverseProbability/FedeRage (oracle)",
+    ]
+    assert list(group({"ours": runs[:1], "told": runs[1:2]})) == ["ours", "told (oracle)"]
+
+
 def test_a_mapping_keeps_its_labels():
     runs = [make_run(VALUES, seed=seed) for seed in range(2)]
     assert group({"ours": runs[:1], "theirs": runs[1:]}) == {"ours": runs[:1], "theirs": runs[1:]}

@@ -1,8 +1,11 @@
 """The contract that every method fulfils: pure functions over explicit state, written for a cohort of clients.
 
 A round is `down = broadcast(server)`, then `up, clients = local(model, down, clients, batches, keys)` for the
-clients at work, then `server = aggregate(server, up, cohort)`. The driver (the compiled loop, the host loop or a
-federation) owns everything else: who takes part, which rows, when a client's new state becomes final.
+clients at work, then `server = aggregate(server, up, cohort)`. A method may put a first phase before that, which costs
+a message each way: `seen = probe(model, inquire(server), clients, rows, keys)` of all who got through, then
+`server, weights = weigh(server, seen, cohort, key)`, and only those with a positive weight go on.
+The driver (the compiled loop, the host loop or a federation) owns everything else: who takes part, which rows, when a
+client's new state becomes final.
 """
 
 from __future__ import annotations
@@ -15,8 +18,11 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
 
 from fedhedge import checks
+from fedhedge.availability.base import Law
 from fedhedge.models.base import Functional
 
 Tree = Any
@@ -70,13 +76,15 @@ class Cohort(NamedTuple):
 
 
 class Start(NamedTuple):
-    """What a method starts from: the initial model, the number of clients N, and the initial mean training loss.
+    """What a method starts from: the initial model, the number of clients N, their weights, the initial mean loss.
 
-    The loss is evaluated only when a method asks for it.
+    mass: float64[N], the weights of `Cohort.mass` for all clients, summing to one. loss: of all training rows,
+    evaluated only when a method asks for it.
     """
 
     params: Tree
     clients: int
+    mass: NDArray[np.float64]
     loss: Callable[[], float]
 
 
@@ -88,6 +96,8 @@ class Algorithm(ABC):
     traceable: ClassVar[bool] = True
     # Arithmetic that the method's mathematics needs: "float32" or "float64".
     precision: ClassVar[str] = "float32"
+    # Whether it is told the availability law, which no method knows in the field.
+    oracle: ClassVar[bool] = False
 
     @abstractmethod
     def init_server(self, start: Start) -> Tree:
@@ -100,6 +110,35 @@ class Algorithm(ABC):
     @abstractmethod
     def broadcast(self, server: Tree) -> Tree:
         """What the server sends to each client, counted as downlink."""
+
+    @property
+    def probes(self) -> bool:
+        """Whether clients report something before any of them trains."""
+        return type(self).probe is not Algorithm.probe
+
+    @property
+    def weighs(self) -> bool:
+        """Whether a round has a first phase, in which the server decides who trains and with which weight."""
+        return self.probes or type(self).weigh is not Algorithm.weigh
+
+    def inquire(self, server: Tree) -> Tree:
+        """What the server sends before the probe; the broadcast, unless less will do."""
+        return self.broadcast(server)
+
+    def probe(self, model: Functional, down: Tree, clients: Tree, batches: Batches, keys: jax.Array) -> Tree:
+        """Reports [S, ...] of all who got through, from the inquiry; `batches` holds all their rows as one step."""
+        return ()
+
+    def prepare(self, clients: Tree, seen: Tree) -> Tree:
+        """Client states [S, ...] with which local work begins, after clients made their reports `seen`."""
+        return clients
+
+    def weigh(self, server: Tree, seen: Tree, cohort: Cohort, key: jax.Array) -> tuple[Tree, jax.Array]:
+        """(New server state, weights [S] that sum to one, or all 0) from the reports; weight 0 means no training.
+
+        An empty slot's report is all zeros, and its weight is 0 whatever is returned. key: for the server's own draws.
+        """
+        return server, cohort.weights
 
     @abstractmethod
     def local(
@@ -134,8 +173,8 @@ class Algorithm(ABC):
     def settings(self) -> dict[str, Any]:
         """Name and hyper-parameters as plain values, for summaries and fingerprints."""
         values = ((field.name, getattr(self, field.name)) for field in dataclasses.fields(self))  # type: ignore[arg-type]
-        plain = {name: value.settings() if isinstance(value, Algorithm) else value for name, value in values}
-        return {"name": self.name} | plain
+        plain = {name: value.settings() if isinstance(value, Algorithm | Law) else value for name, value in values}
+        return {"name": self.name} | ({"oracle": True} if self.oracle else {}) | plain
 
 
 def traced(cls: Method) -> Method:

@@ -43,6 +43,10 @@ class FirstOrder(Algorithm):
         """The point at which a client starts its local steps."""
         return down
 
+    def origin(self, down: Tree, client: Tree) -> Tree:
+        """The start of one client, for methods whose clients do not all start alike."""
+        return self.start(down)
+
     def project(self, point: Tree, down: Tree) -> Tree:
         """Projection on the feasible set."""
         return project_ball(point, self.ball)
@@ -61,8 +65,16 @@ class FirstOrder(Algorithm):
     def broadcast(self, server: Tree) -> Tree:
         return server
 
+    def with_iterate(self, server: Tree, iterate: Tree) -> Tree:
+        """The server state with another iterate."""
+        return iterate
+
+    def with_parameters(self, iterate: Tree, params: Tree) -> Tree:
+        """The iterate with other model parameters."""
+        return params
+
     def aggregate(self, server: Tree, up: Tree, cohort: Cohort) -> Tree:
-        return weighted_mean(cohort.weights, up)
+        return self.with_iterate(server, weighted_mean(cohort.weights, up))
 
     def local(
         self, model: Functional, down: Tree, clients: Tree, batches: Batches, keys: jax.Array
@@ -85,12 +97,36 @@ class FirstOrder(Algorithm):
                 return moved, seen
 
             numbers = jnp.arange(index.shape[0])
-            point, seen = jax.lax.scan(one, self.start(down), (numbers, index, present), unroll=batches.layout.unroll)
+            origin = self.origin(down, client)
+            point, seen = jax.lax.scan(one, origin, (numbers, index, present), unroll=batches.layout.unroll)
             up, client = self.finish(point, down, client, steps)
             return up, client, {name: jnp.sum(value) for name, value in seen.items()}
 
         arguments = (clients, batches.index, batches.present, batches.steps)
         return over_cohort(work, arguments, batches.steps > 0, batches.layout)  # type: ignore[no-any-return]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Stepped:
+    """Uploads with the number of local steps behind them, which costs a scalar only where clients' steps differ.
+
+    content: the uploads, [S, ...]. own: steps of each client [S], None when all take `common` steps.
+    """
+
+    content: Tree
+    own: jax.Array | None
+    common: int = dataclasses.field(metadata={"static": True})
+
+    @classmethod
+    def of(cls, content: Tree, batches: Batches) -> Stepped:
+        """Uploads of the cohort whose mini-batches these are."""
+        return cls(content, None if batches.uniform_steps else batches.steps, batches.index.shape[1])
+
+    @property
+    def steps(self) -> jax.Array:
+        """Local steps, [S] or a scalar, at least 1 also for an empty slot."""
+        return jnp.asarray(float(self.common)) if self.own is None else jnp.maximum(self.own, 1).astype(float)
 
 
 def descend(point: Tree, rates: Tree, direction: Tree) -> Tree:
@@ -100,6 +136,16 @@ def descend(point: Tree, rates: Tree, direction: Tree) -> Tree:
         return jax.tree.map(lambda x, d: x - rate * d, value, slope)
 
     return jax.tree.map(part, rates, point, direction)
+
+
+def over_rates(change: Tree, rates: Tree, steps: float | jax.Array = 1.0) -> Tree:
+    """change / (steps * rates), where `rates` may be a prefix of the other tree."""
+
+    def part(rate: jax.Array, move: Tree) -> Tree:
+        scale = 1.0 / (steps * rate)
+        return jax.tree.map(lambda d: scale * d, move)
+
+    return jax.tree.map(part, rates, change)
 
 
 def project_ball(params: Tree, radius: float | jax.Array | None) -> Tree:

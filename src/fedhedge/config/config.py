@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fedhedge import data
-from fedhedge.algorithms import METHODS
+from fedhedge.algorithms import METHODS, Algorithm
 from fedhedge.availability import LAWS, Law, presets
 from fedhedge.checks import InvalidInput
 from fedhedge.config.read import override, read_toml
@@ -20,6 +20,7 @@ from fedhedge.config.tables import Parameters, below, choose, parameters, pick, 
 from fedhedge.data import partitioners
 from fedhedge.data.registry import SOURCES
 from fedhedge.models import ARCHITECTURES
+from fedhedge.simulation.faults import Faults
 from fedhedge.simulation.options import Options
 
 FOLDER = "folder"
@@ -42,9 +43,12 @@ CHOICES: dict[str, tuple[Mapping[str, Callable[..., Any]], str]] = {
     "model": (ARCHITECTURES, 'name = "MLP"'),
     "algorithm": (METHODS, 'name = "FedeRage"'),
 }
-TABLES = ("data", *CHOICES)
+FAULTS = "faults"
+TABLES = ("data", *CHOICES, FAULTS)
+# What an algorithm writes for `law` when it is to know the law of the file's own table.
+OWN_LAW = "availability"
 DEALING = parameters(data.Dataset.partition, "self", "partitioner")
-TOP = parameters(Options, "loop")
+TOP = parameters(Options, "loop", FAULTS)
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
@@ -62,14 +66,16 @@ class Config:
 
     The keys of a table are the parameters of what its `name` (for data: `source`) makes. A `seed` that a table does
     not give is the top-level one; `clients`, `labels`, `classes` and `sizes` of an availability law are taken from
-    the data. `settings` holds every key with its value, defaults included.
+    the data. A method around another one has it as the table `algorithm.base`; one that is told the availability law
+    has `law = "availability"` for the file's own, or a table. The table `faults` may be left out. `settings` holds
+    every key with its value, defaults included.
     Raises InvalidInput. Files of data are opened only when the law or `clients` needs them.
     """
 
     def __init__(self, content: Mapping[str, Any], name: str) -> None:
         self.name = name
         self.settings: dict[str, Any] = {}
-        top = {key: value for key, value in content.items() if key not in TABLES}
+        top = {key: value for key, value in content.items() if key not in TABLES or key == FAULTS}
         self.options = self._top(top)
         self._load, self._source = self._data(table(content.get("data"), "data", 'source = "digits"'))
         self.partitioner: data.Partitioner | None = None
@@ -79,13 +85,14 @@ class Config:
         else:
             self.partitioner, values = self._make("partition", content, DEALING)
             self._dealing = pick(values, DEALING)
-        self.algorithm, _ = self._make("algorithm", content)
         self.model, _ = self._make("model", content)
         found = table(content.get("availability"), "availability", CHOICES["availability"][1])
         self.law, self.settings["availability"] = self._law(found, "availability", self._from_data())
         with below("availability"):
             self.law = self.law.bind(self.number_of_clients)
         self.options.steps(self.number_of_clients)
+        given = table(content.get("algorithm"), "algorithm", CHOICES["algorithm"][1])
+        self.algorithm, self.settings["algorithm"] = self._method(given, "algorithm")
 
     @property
     def number_of_clients(self) -> int:
@@ -115,9 +122,9 @@ class Config:
         with below("model"):
             self.model.build(clients.features.shape[1:], len(clients.classes or ()))
         made = {"algorithm": self.algorithm, "model": self.model, "clients": clients, "law": self.law}
-        return made | dataclasses.asdict(self.options)
+        return made | {field.name: getattr(self.options, field.name) for field in dataclasses.fields(self.options)}
 
-    def _top(self, content: Mapping[str, Any]) -> Options:
+    def _top(self, content: dict[str, Any]) -> Options:
         elsewhere = {
             key: f"did you mean {where}.{key}?"
             for where, (registry, _) in CHOICES.items()
@@ -125,12 +132,21 @@ class Config:
             for key in parameters(make)
         }
         known = TOP | dict.fromkeys(TABLES, inspect.Parameter("table", inspect.Parameter.KEYWORD_ONLY, default=None))
+        faults = self._faults(content.pop(FAULTS, None))
         values = pick(settle(content, known, "", {}, elsewhere), TOP)
         size = values["batch_size"]
         if isinstance(size, str) and size != EVERY_ROW:
             raise InvalidInput("batch_size", size, f'a whole number, 1 or more, or "{EVERY_ROW}"')
         self.settings |= values
-        return Options(**values | {"batch_size": None if size == EVERY_ROW else size})
+        return Options(**values | {"batch_size": None if size == EVERY_ROW else size}, faults=faults)
+
+    def _faults(self, content: Any) -> Faults | None:
+        if content is None:
+            return None
+        values = settle(table(content, FAULTS, "lost = 0.1"), parameters(Faults), FAULTS, {}, {}, "faults")
+        self.settings[FAULTS] = values
+        with below(FAULTS):
+            return Faults(**values)
 
     def _data(self, content: dict[str, Any]) -> tuple[Callable[..., data.Dataset | data.Clients], dict[str, Any]]:
         """The function that reads the data, and its arguments."""
@@ -156,6 +172,25 @@ class Config:
         self.settings[where] = {"name": name, **values}
         with below(where):
             return make(**pick(values, parameters(make))), values
+
+    def _method(self, content: dict[str, Any], where: str) -> tuple[Algorithm, dict[str, Any]]:
+        """The method that a table describes, with the method and the law nested in it; and its keys with values."""
+        name, make = choose(content, where, "name", METHODS)
+        known = parameters(make)
+        if "base" in known and "base" not in content:
+            content["base"] = {"name": known["base"].default.name}
+        values = self._settle(content, known, where, name)
+        settings = {"name": name, **values}
+        if "base" in known:
+            inner = table(values["base"], f"{where}.base", 'name = "FedAvg"')
+            values["base"], settings["base"] = self._method(inner, f"{where}.base")
+        if "law" in known and values["law"] != OWN_LAW:
+            inner = table(values["law"], f"{where}.law", f'{CHOICES[OWN_LAW][1]}; or law = "{OWN_LAW}"')
+            values["law"], settings["law"] = self._law(inner, f"{where}.law", self._from_data())
+        elif "law" in known:
+            values["law"] = self.law
+        with below(where):
+            return make(**values), settings
 
     def _law(
         self, content: dict[str, Any], where: str, from_data: Mapping[str, Callable[[], Any]]

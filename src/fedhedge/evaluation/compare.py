@@ -36,8 +36,8 @@ def compare(
     deviation over seeds, divisor n - 1, NaN for one seed); pooled (over rows, not clients); worst_client;
     worst_mean (of the `worst` worst clients); rare and rare_sd over seeds (the clients `rare`, NaN when there are
     none); client_sd; cvar and its tail_mass alpha; loss (client mean); target, rounds_to_target (median over seeds;
-    inf when half of them never reach it) and reached ("2 of 3"); uplink (scalars a participant sends a round);
-    uplink_per_round (times the mean number of participants); weighting of the uploads.
+    inf when half of them never reach it) and reached ("2 of 3"); uplink (scalars a participant sends a round, its
+    report before training included); uplink_per_round (of all clients, measured); weighting of the uploads.
     Raises InvalidInput when a run lacks the metric, or `rare` names a client that does not exist.
     """
     groups = group(runs)
@@ -115,6 +115,11 @@ def _reached(runs: list[Run], metric: str, target: float | None, split: str) -> 
 
 
 def _uplink(runs: list[Run]) -> dict[str, float]:
-    each = [run.costs["uplink"] for run in runs]
-    a_round = [run.costs["uplink"] * run.counts["uploads"] / run.counts["rounds"] for run in runs]
-    return {"uplink": _mean(each), "uplink_per_round": _mean(a_round)}
+    each = [run.costs["uplink"] + run.costs.get("probe_uplink", 0) for run in runs]
+    return {"uplink": _mean(each), "uplink_per_round": _mean([_sent(run) / run.counts["rounds"] for run in runs])}
+
+
+def _sent(run: Run) -> int:
+    """Scalars that clients sent in all: uploads, the lost ones included, and reports."""
+    uploads = run.counts["uploads"] + run.counts.get("lost_uploads", 0)
+    return run.costs["uplink"] * uploads + run.costs.get("probe_uplink", 0) * run.counts.get("probes", 0)

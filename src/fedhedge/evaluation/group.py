@@ -13,19 +13,21 @@ if TYPE_CHECKING:
     from fedhedge.simulation import Run
 
 # Follows from the other hyper-parameters.
-_DERIVED = "algorithm.kappa"
+_DERIVED = ".kappa"
 _LONGEST_VALUE = 24
+ORACLE = "(oracle)"
 
 
 def group(runs: Sequence[Run] | Mapping[str, Sequence[Run]]) -> dict[str, list[Run]]:
     """Runs by method, in the order of their first appearance: label -> runs, which differ only in the seed.
 
-    Rows that were dealt to clients anew for each seed still are the same method. The label is the algorithm's name,
-    with the settings that differ where a name appears twice. A mapping keeps its own labels.
+    Rows that were dealt to clients anew for each seed still are the same method. The label is the algorithm's name
+    (for a method around another one: both), with the settings that differ where a name appears twice, and "(oracle)"
+    behind it when the method was told the availability law. A mapping keeps its own labels, but for that.
     Raises InvalidInput when there is no run, a label has none, or a seed twice.
     """
     if isinstance(runs, Mapping):
-        groups = {label: list(members) for label, members in runs.items()}
+        groups = {_marked(label, list(members)): list(members) for label, members in runs.items()}
     else:
         found = [part for candidates in _split(runs, ("seed", *REDRAWN)) for part in _by_draw(candidates)]
         groups = dict(zip(_labels(found), found, strict=True))
@@ -59,19 +61,35 @@ def _seed_twice(runs: Sequence[Run]) -> bool:
 
 
 def _name(runs: Sequence[Run]) -> str:
-    return str(runs[0].settings["algorithm"]["name"])
+    return method_name(runs[0].settings["algorithm"])
+
+
+def method_name(settings: Mapping[str, Any]) -> str:
+    """Name of a method by its settings, with that of the one it is around unless that is FedAvg: FedAvot/FedeRage."""
+    name, inner = str(settings["name"]), method_name(settings["base"]) if "base" in settings else "FedAvg"
+    return name if inner == "FedAvg" else f"{name}/{inner}"
+
+
+def is_oracle(settings: Mapping[str, Any]) -> bool:
+    """Whether a method, or one that it is around, was told the availability law."""
+    return bool(settings.get("oracle")) or ("base" in settings and is_oracle(settings["base"]))
+
+
+def _marked(label: str, runs: Sequence[Run]) -> str:
+    marked = any(is_oracle(run.settings["algorithm"]) for run in runs) and ORACLE not in label
+    return f"{label} {ORACLE}" if marked else label
 
 
 def _labels(groups: list[list[Run]]) -> list[str]:
     labels: list[str] = []
     for members in groups:
         namesakes = [other[0] for other in groups if _name(other) == _name(members)]
-        skipped = ("seed", *REDRAWN, _DERIVED)
-        keys = [key for key in differing(namesakes) if key not in skipped]
+        skipped = ("seed", *REDRAWN)
+        keys = [key for key in differing(namesakes) if key not in skipped and not key.endswith(_DERIVED)]
         label = _label(_name(members), keys, flatten(members[0].settings))
         copies = sum(earlier == label or earlier.startswith(f"{label} #") for earlier in labels)
         labels.append(f"{label} #{copies + 1}" if copies else label)
-    return labels
+    return [_marked(label, members) for label, members in zip(labels, groups, strict=True)]
 
 
 def _label(name: str, keys: list[str], settings: dict[str, Any]) -> str:

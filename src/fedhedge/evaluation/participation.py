@@ -23,7 +23,8 @@ def participation(runs: Run | Sequence[Run]) -> pd.DataFrame:
     z = (got_through - expected) / sqrt(R P (1 - P)), 0 where a certain outcome happened and +-inf where it did not;
     weight = p_i, the weight that uniform averaging of what arrives gives the client (FedeRage, eq. 8);
     observed_weight, the mean of 1{i in S}/|S| over the non-empty rounds, which tends to p_i; uniform_weight = 1/N.
-    z takes rounds as independent: under a law with memory (Markov, groups of hours) it is too large.
+    z takes rounds as independent: under a law with memory (Markov, groups of hours) it is too large. Where the method
+    selects clients or uploads get lost, got_through counts what was used, and z says how far that is from the law.
     Raises InvalidInput when the runs have different laws.
     """
     together = list(runs) if isinstance(runs, Sequence) else [runs]

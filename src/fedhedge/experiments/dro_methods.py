@@ -87,8 +87,8 @@ def _one_vs_all(privacy: Privacy, rounds: int) -> tuple[Algorithm, ...]:
     return tuple(OneVsAllDro(radius=radius, norm="l1", tolerance=EXACT_TOLERANCE) for radius in RADII)
 
 
-# Two candidates for the default: of twelve grids between 1 and 32 this one was among the best for the pump, and within 0.003
-# of the best of all in the mean over the eight columns, on seeds 100 to 119; finer grids lose to the noise of choosing.
+# Two candidates for the default: of twelve grids between 1 and 32 this one was among the best for the pump, and within
+# 0.003 of the best of all in the mean over the eight columns, on seeds 100 to 119. Finer grids lose to noisy choices.
 METHODS = (
     Method("dp-dro", "DP-Fed DRO, default", _default(4.0, 16.0)),
     Method("dp-dro-flat", "DP-Fed DRO, default, no search", _default(None)),

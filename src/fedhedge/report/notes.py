@@ -107,6 +107,9 @@ def _absent(runs: Sequence[Run]) -> str:
 
 
 def _odd(runs: Sequence[Run]) -> str:
+    # Where the method selects or uploads get lost, who took part is not who the law lets through.
+    if any({"probes", "lost_uploads"} & run.counts.keys() for run in runs):
+        return ""
     table = participation(runs)
     return _clients(table.loc[np.abs(table["z"]) > _UNLIKELY, "client"].tolist())
 

@@ -170,7 +170,12 @@ def costs(study: Study) -> Table:
     for label, members in study.groups.items():
         run = members[0]
         a_round = study.table["uplink_per_round"].to_dict()[label]
-        numbers = [run.costs["uplink"], run.costs["downlink"], a_round, a_round * run.counts["rounds"]]
+        numbers = [
+            study.table["uplink"].to_dict()[label],
+            run.costs["downlink"],
+            a_round,
+            a_round * run.counts["rounds"],
+        ]
         numbers += [run.costs["client_state"], run.costs["server_state"]]
         rows.append([label, *map(as_count, numbers)])
     return Table(head, rows)

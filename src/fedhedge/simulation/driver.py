@@ -26,23 +26,26 @@ from fedhedge.simulation import checkpoint
 from fedhedge.simulation.arithmetic import arithmetic
 from fedhedge.simulation.batches import Pool
 from fedhedge.simulation.evaluate import Evaluator, mean_loss
+from fedhedge.simulation.faults import Faults
 from fedhedge.simulation.guard import Diverged
 from fedhedge.simulation.history import OVER_ALL, History, from_arrays, to_arrays
 from fedhedge.simulation.options import Options
 from fedhedge.simulation.rounds import (
     Inputs,
     Keys,
+    Messages,
     Plan,
     Schedule,
     State,
     Tally,
     cohort_of_one,
+    compiled_cohort_of_one,
     compiled_rounds,
     empty_tally,
     host_rounds,
 )
 from fedhedge.simulation.run import Run
-from fedhedge.simulation.schedule import compact
+from fedhedge.simulation.schedule import Table, compact, scatter
 from fedhedge.streams import Purpose
 
 LONGEST_CHUNK = 1000
@@ -73,6 +76,7 @@ def simulate(
     checkpoint: str | Path | None = None,
     resume: bool = True,
     loop: str = "auto",
+    faults: Faults | None = None,
     progress: bool | None = None,
 ) -> Run:
     """Train `model` by `algorithm` over `clients`, of whom `law` lets a random set through in each round.
@@ -82,12 +86,15 @@ def simulate(
     are always evaluated) on the splits `evaluate_on`. weighting: "uniform" (agnostic) or "rows" (by training rows).
     on_nonfinite: "stop" raises Diverged, "skip" leaves the upload out. checkpoint: a folder; `resume` continues
     what is there, and the history is written beside it as it goes. loop: "compiled" (rounds in one programme),
-    "host" (one programme a round), or "auto". progress: a bar on standard error; None shows it on a terminal only.
+    "host" (one programme a round), or "auto". faults: uploads and states that get lost; None: none.
+    progress: a bar on standard error; None shows it on a terminal only.
 
     The same arguments give the same result bit for bit, whether or not the run was interrupted.
     Raises InvalidInput for arguments that cannot be used, Diverged, and CheckpointMismatch.
     """
-    options = Options(rounds, local_steps, batch_size, seed, evaluate_every, evaluate_on, weighting, on_nonfinite, loop)
+    options = Options(
+        rounds, local_steps, batch_size, seed, evaluate_every, evaluate_on, weighting, on_nonfinite, loop, faults
+    )
     if checkpoint is not None:
         checks.instance("checkpoint", checkpoint, (str, Path), "a folder")
     folder = None if checkpoint is None else Path(checkpoint)
@@ -124,7 +131,7 @@ class Simulation:
             jnp.asarray(self.row_counts, jnp.int32),
         )
         self.model.check(pool.features[:1].repeat(3, axis=0), pool.labels[:1].repeat(3))
-        keys = Keys(streams.key(seed, Purpose.BATCHES), streams.key(seed, Purpose.NOISE))
+        keys = Keys(*(streams.key(seed, purpose) for purpose in (Purpose.BATCHES, Purpose.NOISE, Purpose.SERVER)))
         self.inputs = Inputs(algorithm, pool, keys)
         on_cpu = jax.default_backend() == "cpu"
         slow_in_loops = on_cpu and self.model.convolutional
@@ -133,7 +140,8 @@ class Simulation:
         needs_host = slow_in_loops or not algorithm.traceable
         self.host_loop = needs_host if options.loop == "auto" else options.loop == "host"
         smallest, widest = int(self.row_counts.min()), int(self.row_counts.max())
-        varying = self.law.smallest() < self.law.largest()
+        self.varying = self.law.smallest() < self.law.largest()
+        faults = options.faults or Faults()
         self.plan = Plan(
             model=self.model,
             steps=int(self.steps.max()),
@@ -141,10 +149,13 @@ class Simulation:
             widest=widest,
             ragged=smallest < widest if batch_size is None else smallest < batch_size,
             uniform_steps=bool((self.steps == self.steps[0]).all()),
-            may_be_empty=self.law.smallest() == 0,
+            may_be_empty=self.law.smallest() == 0 or faults.lost > 0.0 or algorithm.weighs,
             skip_nonfinite=options.on_nonfinite == "skip",
+            keep_unheard=not faults.acknowledged,
             layout=Layout(
-                side_by_side=not on_cpu, unroll=slow_in_loops or (on_cpu and self._worth_unrolling()), padded=varying
+                side_by_side=not on_cpu,
+                unroll=slow_in_loops or (on_cpu and self._worth_unrolling()),
+                padded=self.varying or algorithm.weighs,
             ),
         )
         self.settings: dict[str, Any] = files.plain(
@@ -178,23 +189,29 @@ class Simulation:
         self.start = Start(
             params,
             len(self.clients),
+            self.mass / self.mass.sum(),
             functools.cache(lambda: mean_loss(self.model, params, self.clients, precision)),
         )
         server = _strong(self.algorithm.init_server(self.start))
         states = self.algorithm.init_clients(len(self.clients), server)
         average = jax.tree.map(jnp.zeros_like, self.algorithm.iterate(server))
         self.state = State(server, states, average, jnp.asarray(0, jnp.int32))
-        up, self.observed = self._shapes(server, states)
+        if self.options.faults is not None and self.options.faults.forgets:
+            self.inputs = self.inputs._replace(initial=states)
+        messages = self._messages(server, states)
+        self.observed = tuple(sorted(messages.seen))
         self.costs = {
-            "uplink": _size(up),
-            "downlink": _size(jax.eval_shape(self.algorithm.broadcast, server)),
+            "uplink": _size(messages.up),
+            "downlink": _size(messages.inquiry) + _size(messages.down),
             "client_state": _size(jax.eval_shape(lambda tree: jax.tree.map(lambda leaf: leaf[0], tree), states)),
             "server_state": _size(server),
         }
+        if self.algorithm.weighs:
+            self.costs |= {"probe_uplink": _size(messages.report), "probe_downlink": _size(messages.inquiry)}
         self.tally = empty_tally(self.observed)
         self.history = History()
         self.took_part: list[np.ndarray] = []
-        self.done, self.skipped = 0, 0
+        self.done, self.skipped, self.lost, self.asked = 0, 0, 0, 0
         self.warned = self.algorithm.warnings(self.model, self.start, self.options.rounds, self.plan.steps)
         # True once all rounds are done, or the method says that it is finished.
         self.over = False
@@ -203,13 +220,12 @@ class Simulation:
         """The splits to evaluate on, without those that hold no row."""
         return [split for split in self.options.evaluate_on if self.clients.counts(split).sum() > 0]
 
-    def _shapes(self, server: Tree, states: Tree) -> tuple[Tree, tuple[str, ...]]:
-        """Shapes of one client's upload, and names of what the local steps observe."""
-        shapes = functools.partial(cohort_of_one, self.plan)
-        if self.algorithm.traceable:
-            shapes = functools.partial(jax.eval_shape, shapes)
-        up, seen = shapes(self.inputs, server, states)
-        return up, tuple(sorted(seen))
+    def _messages(self, server: Tree, states: Tree) -> Messages:
+        """Shapes of one client's messages, and of what its local steps observe."""
+        # The compiled form keeps its traces: many runs of one form are traced once.
+        of_one = compiled_cohort_of_one.eval_shape if self.algorithm.traceable else cohort_of_one
+        messages: Messages = of_one(self.plan, self.inputs, server, states)
+        return messages
 
     def run(self, folder: Path | None, resume: bool, progress: bool | None) -> Run:
         """Run what is left of the rounds; with a folder, checkpoint there as it goes."""
@@ -228,14 +244,14 @@ class Simulation:
             self.evaluate()
         while not self.over:
             stop = self.next_stop()
-            present = self.law.schedule(self.options.seed, self.done, stop)
-            schedule = self.schedule(present, self.slots(present))
+            table = self.table(stop)
+            schedule = self.schedule(table, self.slots(table))
             work = (self.plan, self.inputs, self.state, self.tally, schedule)
             if self.host_loop:
-                state, tally = host_rounds(*work, stop - self.done)
+                state, tally, trained = host_rounds(*work, stop - self.done)
             else:
-                state, tally = compiled_rounds(*work, jnp.asarray(stop - self.done, jnp.int32))
-            self.accept(state, tally, present)
+                state, tally, trained = compiled_rounds(*work, jnp.asarray(stop - self.done, jnp.int32))
+            self.accept(state, tally, table, schedule, trained)
             bar.update(self.done - bar.n)
             if path is not None and (self.over or time.monotonic() - saved > CHECKPOINT_SECONDS):
                 self._save(path)
@@ -246,33 +262,48 @@ class Simulation:
         every = self.options.evaluate_every
         return min(self.done + self.chunk, self.options.rounds, every * (self.done // every + 1))
 
-    def slots(self, present: np.ndarray) -> int:
+    def table(self, stop: int) -> Table:
+        """Who gets through in the rounds up to `stop`, and what goes wrong there."""
+        seed, faults = self.options.seed, self.options.faults
+        present = self.law.schedule(seed, self.done, stop)
+        if faults is None:
+            return Table(present)
+        return Table(present, *faults.schedule(seed, self.done, stop, len(self.clients)))
+
+    def slots(self, table: Table) -> int:
         """Slots that cohorts of these rounds need.
 
         Powers of two for cohorts of varying size: few compilations, and no slots for clients that never come at once.
         """
-        if not self.plan.layout.padded:
+        if not self.varying:
             return self.law.largest()
-        largest = int(present.sum(axis=1).max())
+        largest = int(table.present.sum(axis=1).max())
         return min(len(self.clients), 1 << max(0, largest - 1).bit_length())
 
-    def schedule(self, present: np.ndarray, slots: int) -> Schedule:
+    def schedule(self, table: Table, slots: int) -> Schedule:
         """The table of participants as slots, padded to a whole chunk where one compilation serves all chunks."""
-        capacity = len(present) if self.host_loop else self.chunk
-        return compact(present, self.done, capacity, slots, self.mass, self.steps)
+        capacity = len(table.present) if self.host_loop else self.chunk
+        return compact(table, self.done, capacity, slots, self.mass, self.steps)
 
-    def accept(self, state: State, tally: Tally, present: np.ndarray) -> None:
-        """Take the state after the rounds whose table of participants this is, and evaluate when it is time to.
+    def accept(self, state: State, tally: Tally, table: Table, schedule: Schedule, trained: jax.Array | None) -> None:
+        """Take the state after the rounds of this table, and evaluate when it is time to.
 
-        Raises Diverged when a round was not finite.
+        trained: bool[R, S], who trained, where the method decides that. Raises Diverged when a round was not finite.
         """
         if int(tally.bad_round) >= 0:
             raise Diverged(int(tally.bad_round), int(tally.bad_client), self.clients.names, self.algorithm)
         self.state, self.tally = state, tally
         first, self.done = self.done, int(state.done)
-        stopped = self.done == self.options.rounds or self.done < first + len(present)
+        stopped = self.done == self.options.rounds or self.done < first + len(table.present)
         self.over = stopped or bool(self.algorithm.finished(state.server))
-        rows, who = np.nonzero(present[: self.done - first])
+        worked = table.present[: self.done - first]
+        if trained is not None:
+            self.asked += int(worked.sum())
+            worked = scatter(schedule.clients, trained, worked.shape)
+        if table.lost is not None:
+            self.lost += int((worked & table.lost[: len(worked)]).sum())
+            worked = worked & ~table.lost[: len(worked)]
+        rows, who = np.nonzero(worked)
         self.took_part.append(np.stack([rows + first, who]).astype(np.int64))
         if self.done % self.options.evaluate_every == 0 or self.over:
             self.evaluate()
@@ -302,7 +333,7 @@ class Simulation:
         arrays = checkpoint.flatten(self.state, "state") | checkpoint.flatten(self.tally, "tally")
         arrays |= to_arrays(self.history.frame())
         arrays["took_part"] = self._participation()
-        arrays["done"] = np.asarray([self.done, self.skipped, self.over])
+        arrays["done"] = np.asarray([self.done, self.skipped, self.lost, self.asked, self.over])
         checkpoint.write(path, self.settings, arrays)
         files.write_table(path.with_name(HISTORY_NAME), self.history.frame())
 
@@ -312,7 +343,7 @@ class Simulation:
         self.tally = jax.tree.map(jnp.asarray, checkpoint.restore(self.tally, arrays, "tally"))
         self.history = History(from_arrays(arrays))
         self.took_part = [arrays["took_part"]]
-        self.done, self.skipped, over = (int(value) for value in arrays["done"])
+        self.done, self.skipped, self.lost, self.asked, over = (int(value) for value in arrays["done"])
         self.over = bool(over)
 
     def _participation(self) -> np.ndarray:
@@ -331,6 +362,10 @@ class Simulation:
             "uploads": who.shape[1],
             "skipped_uploads": self.skipped,
         }
+        if self.options.faults is not None:
+            counts["lost_uploads"] = self.lost
+        if self.algorithm.weighs:
+            counts["probes"] = self.asked
         return Run(
             model=self.model,
             params=self._host(self.algorithm.iterate(self.state.server)),

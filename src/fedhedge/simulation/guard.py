@@ -15,8 +15,11 @@ class Diverged(RuntimeError):
 
     def __init__(self, round: int, client: int, names: Sequence[str], algorithm: Algorithm) -> None:
         self.round, self.client = round, client
-        step = getattr(algorithm, "step", None)
-        kappa = getattr(algorithm, "kappa", 1.0)
+        inner = algorithm
+        while isinstance(getattr(inner, "base", None), Algorithm):
+            inner = inner.base  # type: ignore[attr-defined]
+        step = getattr(inner, "step", None)
+        kappa = getattr(inner, "kappa", 1.0)
         cause = ""
         if step is not None:
             scaled = f" (times kappa {kappa:g}: {step * kappa:.3g})" if kappa != 1.0 else ""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fedhedge import checks, streams
+from fedhedge.simulation.faults import Faults
 
 SPLITS = ("train", "validation", "test")
 
@@ -28,6 +29,7 @@ class Options:
     weighting: str = "uniform"
     on_nonfinite: str = "stop"
     loop: str = "auto"
+    faults: Faults | None = None
 
     def __post_init__(self) -> None:
         checks.integer("rounds", self.rounds, low=1)
@@ -49,6 +51,7 @@ class Options:
         checks.one_of("weighting", self.weighting, ("uniform", "rows"))
         checks.one_of("on_nonfinite", self.on_nonfinite, ("stop", "skip"))
         checks.one_of("loop", self.loop, ("auto", "compiled", "host"))
+        checks.instance("faults", self.faults, (Faults, type(None)), "None, or faults such as Faults(lost=0.1)")
 
     def steps(self, clients: int) -> np.ndarray:
         """Local steps of each client, int32[N]; raises InvalidInput when a list has another length."""
@@ -63,4 +66,6 @@ class Options:
         """The options that a result depends on, as plain values (how the rounds are looped is not one)."""
         chosen = dataclasses.asdict(self)
         del chosen["loop"]
+        if self.faults is None:
+            del chosen["faults"]
         return {name: list(value) if isinstance(value, tuple) else value for name, value in chosen.items()}

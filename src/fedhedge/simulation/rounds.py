@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,9 @@ from fedhedge.algorithms.base import Algorithm, Batches, Cohort, Layout, Tree
 from fedhedge.models.base import Functional
 from fedhedge.simulation.batches import Pool, draw
 
+# Apart from the numbers that local work may fold into a client's key.
+PROBE = 2**32 - 1
+
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
@@ -20,7 +23,8 @@ class Plan:
 
     steps: the largest number of local steps. batch_size: rows of a mini-batch, None for all. widest: the largest
     row count of a client. ragged: some client has fewer rows than a mini-batch. may_be_empty: a round may have no
-    upload. skip_nonfinite: leave out non-finite uploads instead of stopping.
+    upload. skip_nonfinite: leave out non-finite uploads instead of stopping. keep_unheard: a client whose upload is
+    lost does not learn of it, and keeps its new state.
     """
 
     model: Functional
@@ -31,6 +35,7 @@ class Plan:
     uniform_steps: bool
     may_be_empty: bool
     skip_nonfinite: bool
+    keep_unheard: bool
     layout: Layout
 
 
@@ -39,22 +44,24 @@ class Keys(NamedTuple):
 
     batches: jax.Array
     noise: jax.Array
+    server: jax.Array
 
 
 class Inputs(NamedTuple):
-    """What rounds read and never change."""
+    """What rounds read and never change; initial: the clients' first states, where some may fall back to theirs."""
 
     algorithm: Algorithm
     pool: Pool
     keys: Keys
+    initial: Tree = None
 
 
 class Schedule(NamedTuple):
-    """Who works in which round. Shapes: clients, weights, mass, steps [R, S]; number [R].
+    """Who works in which round. Shapes: clients, weights, mass, steps, lost, forgets [R, S]; number [R].
 
     clients: ascending client numbers, then N for empty slots. weights: aggregation weights over the cohort, and
     mass: over all clients, both 0 for empty slots. steps: local steps, 0 for empty slots. number: the rounds'
-    numbers, from 0.
+    numbers, from 0. lost: whose upload is lost on its way; forgets: who comes without its state; None: nobody ever.
     """
 
     clients: jax.Array
@@ -62,6 +69,8 @@ class Schedule(NamedTuple):
     mass: jax.Array
     steps: jax.Array
     number: jax.Array
+    lost: jax.Array | None = None
+    forgets: jax.Array | None = None
 
 
 class State(NamedTuple):
@@ -98,25 +107,84 @@ def empty_tally(names: tuple[str, ...]) -> Tally:
 
 def one_round(
     plan: Plan, inputs: Inputs, state: State, tally: Tally, item: Schedule, index: Tree
-) -> tuple[State, Tally]:
-    """One round: broadcast, local work, aggregation; a client's state is final only if its upload was used."""
-    work = inputs.algorithm.local(plan.model, *_arguments(plan, inputs, state, item, index))
-    return _settle(plan, inputs, state, tally, item, work)
+) -> tuple[State, Tally, jax.Array | None]:
+    """One round: first phase where there is one, broadcast, local work, aggregation; and who trained, bool[S].
+
+    A client's state is final only if its upload was used. Who trained is None where all who got through do.
+    """
+    state, tally, cohort, item = _open(plan, inputs, state, tally, item)
+    work = inputs.algorithm.local(plan.model, *_arguments(plan, inputs, state, cohort, item, index))
+    state, tally = _settle(plan, inputs, state, tally, item, work)
+    return state, tally, item.steps > 0 if inputs.algorithm.weighs else None
+
+
+def _open(
+    plan: Plan, inputs: Inputs, state: State, tally: Tally, item: Schedule
+) -> tuple[State, Tally, Tree, Schedule]:
+    """What comes before training, lost states and the first phase: also the cohort's states, and who trains."""
+    algorithm, population = inputs.algorithm, inputs.pool.counts.shape[0]
+    slots = _slots(inputs, item)
+    if item.forgets is not None:
+        gone = jnp.where(item.forgets, item.clients, population)
+        first = jax.tree.map(lambda leaf: leaf[slots], inputs.initial)
+        blank = jax.tree.map(lambda leaf, new: leaf.at[gone].set(new, mode="drop"), state.clients, first)
+        state = state._replace(clients=blank)
+    cohort = jax.tree.map(lambda leaf: leaf[slots], state.clients)
+    if not algorithm.weighs:
+        return state, tally, cohort, item
+    here, weights = item.steps > 0, item.weights
+    seen: Tree = ()
+    if algorithm.probes:
+        seen = algorithm.probe(plan.model, *_questions(plan, inputs, state.server, cohort, item))
+        if plan.skip_nonfinite:
+            bad = here & ~_finite(seen)
+            here, seen = here & ~bad, _only(~bad, seen)
+            weights = _renormalised(weights, here)
+            tally = tally._replace(skipped=tally.skipped + jnp.sum(bad, dtype=jnp.int32))
+        cohort = algorithm.prepare(cohort, seen)
+    key = jax.random.fold_in(inputs.keys.server, item.number)
+    server, weights = algorithm.weigh(state.server, seen, Cohort(item.clients, weights, item.mass), key)
+    weights = jnp.where(here, weights, 0.0)
+    state = state._replace(server=jax.tree.map(partial(jnp.where, jnp.any(here)), server, state.server))
+    return state, tally, cohort, item._replace(weights=weights, steps=jnp.where(weights > 0.0, item.steps, 0))
+
+
+def _questions(
+    plan: Plan, inputs: Inputs, server: Tree, cohort: Tree, item: Schedule
+) -> tuple[Tree, Tree, Batches, jax.Array]:
+    """Arguments of `Algorithm.probe`, after the model, for all who got through."""
+    _, pool, keys, _ = inputs
+    slots = _slots(inputs, item)
+    rows, present = draw(keys.batches, pool, slots, slots, 1, None, plan.widest)
+    batches = Batches(pool.features, pool.labels, rows, present, item.steps, True, plan.layout)
+    noise = jax.vmap(lambda key: jax.random.fold_in(key, PROBE))(_noise(inputs, item))
+    return inputs.algorithm.inquire(server), cohort, batches, noise
 
 
 def _arguments(
-    plan: Plan, inputs: Inputs, state: State, item: Schedule, index: Tree
+    plan: Plan, inputs: Inputs, state: State, cohort: Tree, item: Schedule, index: Tree
 ) -> tuple[Tree, Tree, Batches, jax.Array]:
     """Arguments of `Algorithm.local`, after the model, for one round's cohort."""
-    algorithm, pool, keys = inputs
-    slots = jnp.minimum(item.clients, pool.counts.shape[0] - 1)
+    pool = inputs.pool
     rows, present = index
     batches = Batches(
         pool.features, pool.labels, rows, present if plan.ragged else None, item.steps, plan.uniform_steps, plan.layout
     )
-    noise = jax.vmap(lambda client: jax.random.fold_in(jax.random.fold_in(keys.noise, client), item.number))(slots)
-    cohort = jax.tree.map(lambda leaf: leaf[slots], state.clients)
-    return algorithm.broadcast(state.server), cohort, batches, noise
+    return inputs.algorithm.broadcast(state.server), cohort, batches, _noise(inputs, item)
+
+
+def _slots(inputs: Inputs, item: Schedule) -> jax.Array:
+    """Client numbers of slots, with some client's number for an empty one."""
+    return jnp.minimum(item.clients, inputs.pool.counts.shape[0] - 1)
+
+
+def _noise(inputs: Inputs, item: Schedule) -> jax.Array:
+    """One key for each slot, from the stream (client, round)."""
+
+    def stream(client: jax.Array) -> jax.Array:
+        return jax.random.fold_in(jax.random.fold_in(inputs.keys.noise, client), item.number)
+
+    return jax.vmap(stream)(_slots(inputs, item))
 
 
 def _settle(
@@ -131,13 +199,13 @@ def _settle(
     algorithm, population = inputs.algorithm, inputs.pool.counts.shape[0]
     up, fresh, seen = work
     at_work = item.steps > 0
-    weights, used = item.weights, at_work
+    arrived = at_work if item.lost is None else at_work & ~item.lost
+    weights, used = item.weights, arrived
     if plan.skip_nonfinite:
-        bad = at_work & ~_finite(up)
-        used = at_work & ~bad
-        weights = jnp.where(used, weights, 0.0)
-        total = jnp.sum(weights)
-        weights = weights / jnp.where(total > 0.0, total, 1.0)
+        bad = arrived & ~_finite(up)
+        used = arrived & ~bad
+    if plan.skip_nonfinite or item.lost is not None:
+        weights = _renormalised(weights, used)
         up, seen = _only(used, up), _only(used, seen)
     server = algorithm.aggregate(state.server, up, Cohort(item.clients, weights, item.mass))
     if plan.may_be_empty or plan.skip_nonfinite:
@@ -145,8 +213,10 @@ def _settle(
     healthy = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(server)]).all()
     if not plan.skip_nonfinite:
         # Looking at every upload costs a pass over all of them, so it waits until the aggregate is not finite.
-        bad = jax.lax.cond(healthy, lambda: jnp.zeros_like(at_work), lambda: at_work & ~_finite(up))
-    target = jnp.where(used, item.clients, population)
+        bad = jax.lax.cond(healthy, lambda: jnp.zeros_like(at_work), lambda: arrived & ~_finite(up))
+    # A client that does not hear of the loss goes on from its new state.
+    final = used | (at_work & item.lost) if plan.keep_unheard and item.lost is not None else used
+    target = jnp.where(final, item.clients, population)
     clients = jax.tree.map(lambda leaf, new: leaf.at[target].set(new, mode="drop"), state.clients, fresh)
     done = state.done + 1
     share = 1.0 / done
@@ -167,26 +237,34 @@ def _settle(
 
 def many_rounds(
     plan: Plan, inputs: Inputs, state: State, tally: Tally, schedule: Schedule, length: jax.Array, *, early: bool
-) -> tuple[State, Tally]:
-    """The first `length` rounds of a schedule; `early` lets them end at a failure or when the method is finished."""
+) -> tuple[State, Tally, jax.Array | None]:
+    """The first `length` rounds of a schedule; `early` lets them end at a failure or when the method is finished.
+
+    Third result: who trained, bool[R, S], for a method that decides it (see `one_round`).
+    """
     # Drawing is many small operations, cheap only for many rounds at once; all rows of a client need no draw.
     ahead = None if plan.batch_size is None else _rows(plan, inputs, schedule)
 
-    def going(carry: tuple[jax.Array, State, Tally]) -> jax.Array:
-        position, now, seen = carry
+    def going(carry: tuple[jax.Array, State, Tally, jax.Array | None]) -> jax.Array:
+        position, now, seen, _ = carry
         if not early:
             return position < length
         return (position < length) & (seen.bad_round < 0) & jnp.logical_not(inputs.algorithm.finished(now.server))
 
-    def step(carry: tuple[jax.Array, State, Tally]) -> tuple[jax.Array, State, Tally]:
-        position, state, tally = carry
+    def step(
+        carry: tuple[jax.Array, State, Tally, jax.Array | None],
+    ) -> tuple[jax.Array, State, Tally, jax.Array | None]:
+        position, state, tally, trained = carry
         item, rows = jax.tree.map(lambda leaf: leaf[position], (schedule, ahead))
         if rows is None:
             rows = _rows(plan, inputs, item)
-        return position + 1, *one_round(plan, inputs, state, tally, item, rows)
+        state, tally, who = one_round(plan, inputs, state, tally, item, rows)
+        if trained is not None:
+            trained = trained.at[position].set(who)
+        return position + 1, state, tally, trained
 
-    _, state, tally = jax.lax.while_loop(going, step, (jnp.asarray(0, jnp.int32), state, tally))
-    return state, tally
+    nobody = jnp.zeros(schedule.clients.shape, bool) if inputs.algorithm.weighs else None
+    return jax.lax.while_loop(going, step, (jnp.asarray(0, jnp.int32), state, tally, nobody))[1:]
 
 
 compiled_rounds = jax.jit(partial(many_rounds, early=True), static_argnames=("plan",))
@@ -195,46 +273,53 @@ compiled_rounds = jax.jit(partial(many_rounds, early=True), static_argnames=("pl
 @partial(jax.jit, static_argnames=("plan", "shared"))
 def batched_rounds(
     plan: Plan, shared: bool, inputs: Inputs, state: State, tally: Tally, schedule: Schedule, length: jax.Array
-) -> tuple[State, Tally]:
+) -> tuple[State, Tally, jax.Array | None]:
     """The same rounds for many runs side by side: every argument has a leading run axis, the pool unless `shared`."""
-    axes = (Inputs(0, None if shared else 0, 0), 0, 0, 0, None)  # type: ignore[arg-type]
+    axes = (Inputs(0, None if shared else 0, 0, 0), 0, 0, 0, None)  # type: ignore[arg-type]
     return jax.vmap(partial(many_rounds, plan, early=False), in_axes=axes)(inputs, state, tally, schedule, length)
 
 
 def host_rounds(
     plan: Plan, inputs: Inputs, state: State, tally: Tally, schedule: Schedule, length: int
-) -> tuple[State, Tally]:
+) -> tuple[State, Tally, jax.Array | None]:
     """The same rounds, one compiled programme each, called from a Python loop.
 
     For methods that call a solver, and for convolutions, which run slowly inside a compiled loop on a CPU.
     """
     single = _compiled_single if inputs.algorithm.traceable else _solver_single
+    trained: list[Any] = []
     for position in range(length):
         item = jax.tree.map(lambda leaf, at=position: leaf[at], schedule)
-        state, tally = single(plan, inputs, state, tally, item)
+        state, tally, who = single(plan, inputs, state, tally, item)
+        trained.append(who)
         if int(tally.bad_round) >= 0 or bool(inputs.algorithm.finished(state.server)):
             break
-    return state, tally
+    return state, tally, jnp.stack(trained) if inputs.algorithm.weighs else None
 
 
-def _single(plan: Plan, inputs: Inputs, state: State, tally: Tally, item: Schedule) -> tuple[State, Tally]:
+def _single(
+    plan: Plan, inputs: Inputs, state: State, tally: Tally, item: Schedule
+) -> tuple[State, Tally, jax.Array | None]:
     return one_round(plan, inputs, state, tally, item, _rows(plan, inputs, item))
 
 
 _compiled_single = jax.jit(_single, static_argnames=("plan",))
 
 
-def _solver_single(plan: Plan, inputs: Inputs, state: State, tally: Tally, item: Schedule) -> tuple[State, Tally]:
+def _solver_single(
+    plan: Plan, inputs: Inputs, state: State, tally: Tally, item: Schedule
+) -> tuple[State, Tally, jax.Array | None]:
     """A round whose local work is plain Python, between two compiled programmes."""
+    state, tally, cohort, item = _compiled_open(plan, inputs, state, tally, item)
     index = _compiled_rows(plan, inputs, item)
-    work = inputs.algorithm.local(plan.model, *_compiled_arguments(plan, inputs, state, item, index))
-    after: tuple[State, Tally] = _compiled_settle(plan, inputs, state, tally, item, work)
-    return after
+    work = inputs.algorithm.local(plan.model, *_compiled_arguments(plan, inputs, state, cohort, item, index))
+    state, tally = _compiled_settle(plan, inputs, state, tally, item, work)
+    return state, tally, item.steps > 0 if inputs.algorithm.weighs else None
 
 
 def _rows(plan: Plan, inputs: Inputs, item: Schedule) -> tuple[jax.Array, jax.Array | None]:
     """Mini-batches of the cohorts of one round or many: row numbers [..., S, H, b] and, where needed, which exist."""
-    _, pool, keys = inputs
+    _, pool, keys, _ = inputs
     shape = item.clients.shape
     numbers = jnp.broadcast_to(item.number[..., None], shape)
     clients = jnp.minimum(item.clients, pool.counts.shape[0] - 1)
@@ -243,27 +328,63 @@ def _rows(plan: Plan, inputs: Inputs, item: Schedule) -> tuple[jax.Array, jax.Ar
     return rows, present if plan.ragged else None
 
 
-_compiled_rows, _compiled_arguments, _compiled_settle = (
-    jax.jit(part, static_argnames=("plan",)) for part in (_rows, _arguments, _settle)
+_compiled_open, _compiled_rows, _compiled_arguments, _compiled_settle = (
+    jax.jit(part, static_argnames=("plan",)) for part in (_open, _rows, _arguments, _settle)
 )
 
 
-def cohort_of_one(plan: Plan, inputs: Inputs, server: Tree, clients: Tree) -> tuple[Tree, dict[str, jax.Array]]:
-    """What client 0 alone would upload and observe in round 0, for the shapes: traced where that is possible."""
-    algorithm, pool, keys = inputs
+class Messages(NamedTuple):
+    """What one client sends and receives in a round, and what its local steps observe.
+
+    inquiry, report: of the first phase, empty without one. down: what the server sends after that. up: the upload.
+    """
+
+    inquiry: Tree
+    report: Tree
+    down: Tree
+    up: Tree
+    seen: dict[str, jax.Array]
+
+
+def cohort_of_one(plan: Plan, inputs: Inputs, server: Tree, clients: Tree) -> Messages:
+    """The messages of client 0 alone in round 0, for the shapes: traced where that is possible."""
+    algorithm, pool, keys, _ = inputs
     slot = jnp.zeros(1, jnp.int32)
     item = Schedule(slot, jnp.ones(1), jnp.ones(1), jnp.full(1, plan.steps, jnp.int32), jnp.asarray(0, jnp.int32))
+    inquiry: Tree = ()
+    report: Tree = ()
+    state = jax.tree.map(lambda leaf: leaf[slot], clients)
+    if algorithm.weighs:
+        if algorithm.probes:
+            questions = _questions(plan, inputs, server, state, item)
+            inquiry, report = questions[0], algorithm.probe(plan.model, *questions)
+            state = algorithm.prepare(state, report)
+        server, _ = algorithm.weigh(server, report, Cohort(slot, item.weights, item.mass), keys.server)
     rows, present = _rows(plan, inputs, item)
     batches = Batches(pool.features, pool.labels, rows, present, item.steps, plan.uniform_steps, plan.layout)
-    state = jax.tree.map(lambda leaf: leaf[slot], clients)
-    up, _, seen = algorithm.local(plan.model, algorithm.broadcast(server), state, batches, keys.noise[None])
-    return jax.tree.map(lambda leaf: leaf[0], up), seen
+    down = algorithm.broadcast(server)
+    up, _, seen = algorithm.local(plan.model, down, state, batches, keys.noise[None])
+    # What `weigh` left alone is the very same array, and need not be sent twice.
+    known = [id(leaf) for leaf in jax.tree.leaves(inquiry)]
+    news = [leaf for leaf in jax.tree.leaves(down) if id(leaf) not in known]
+    first = jax.tree.map(lambda leaf: leaf[0], (report, up))
+    return Messages(inquiry, first[0], news, first[1], seen)
+
+
+compiled_cohort_of_one = jax.jit(cohort_of_one, static_argnames=("plan",))
 
 
 def _finite(up: Tree) -> jax.Array:
     """bool[S]: whether every entry of a slot's upload is finite."""
     leaves = [jnp.isfinite(leaf).reshape(leaf.shape[0], -1).all(axis=1) for leaf in jax.tree.leaves(up)]
     return jnp.stack(leaves).all(axis=0)
+
+
+def _renormalised(weights: jax.Array, used: jax.Array) -> jax.Array:
+    """The weights [S] of the slots that are used, over their sum; all 0 when none is."""
+    weights = jnp.where(used, weights, 0.0)
+    total = jnp.sum(weights)
+    return weights / jnp.where(total > 0.0, total, 1.0)
 
 
 def _only(used: jax.Array, tree: Tree) -> Tree:

@@ -28,8 +28,11 @@ class Run:
 
     params: the last server model. average_params: the mean of the server models over rounds (the one that theory
     speaks of). history: round, client (-1 = over all rows), split, metric, value; metrics of the averaged model
-    start with "average_". participation: round, client, one row for each client that got through. settings: all
-    that the result depends on. costs: uplink and downlink scalars per participant and round, stored scalars.
+    start with "average_". participation: round, client, one row for each client that got through, trained (where the
+    method selects) and whose upload was not lost. settings: all that the result depends on. costs: scalars per round:
+    uplink (of an upload) and downlink (in all) of a client that trains, probe_uplink (of a report) and probe_downlink
+    (before it, part of downlink) of one that gets through to a first phase; and stored scalars. counts: rounds, uploads
+    that arrived, those left out or lost, and clients in first phases (probes).
     names, feature_names: of clients and columns. warnings: what the method said could not work. version: of the
     package that ran it.
     """

@@ -84,7 +84,8 @@ def _signature(simulation: Simulation) -> Any:
     shapes = tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in jax.tree.leaves(dynamic))
     structure = jax.tree.structure(dynamic)
     options = simulation.options
-    return simulation.plan, structure, shapes, options.rounds, options.evaluate_every, simulation.chunk
+    faults = options.faults and (options.faults.lost > 0.0, options.faults.forgets > 0.0)
+    return simulation.plan, faults, structure, shapes, options.rounds, options.evaluate_every, simulation.chunk
 
 
 def _runs_at_once(simulation: Simulation) -> int:
@@ -101,22 +102,23 @@ def _runs_at_once(simulation: Simulation) -> int:
 def _side_by_side(simulations: Sequence[Simulation]) -> None:
     first = simulations[0]
     shared = all(simulation.clients is first.clients for simulation in simulations)
-    algorithm, keys = (_stack([getattr(s.inputs, name) for s in simulations]) for name in ("algorithm", "keys"))
+    parts = ("algorithm", "keys", "initial")
+    algorithm, keys, initial = (_stack([getattr(s.inputs, name) for s in simulations]) for name in parts)
     pool = first.inputs.pool if shared else _stack([s.inputs.pool for s in simulations])
-    inputs = Inputs(algorithm, pool, keys)
+    inputs = Inputs(algorithm, pool, keys, initial)
     state, tally = (_stack([getattr(s, name) for s in simulations]) for name in ("state", "tally"))
     for simulation in simulations:
         simulation.evaluate()
     while not first.over:
         stop = first.next_stop()
-        tables = [s.law.schedule(s.options.seed, s.done, stop) for s in simulations]
+        tables = [s.table(stop) for s in simulations]
         slots = max(s.slots(table) for s, table in zip(simulations, tables, strict=True))
-        schedule = _stack([s.schedule(table, slots) for s, table in zip(simulations, tables, strict=True)])
+        schedules = [s.schedule(table, slots) for s, table in zip(simulations, tables, strict=True)]
         length = jnp.asarray(stop - first.done, jnp.int32)
-        state, tally = batched_rounds(first.plan, shared, inputs, state, tally, schedule, length)
-        states, tallies = _unstack(state, len(simulations)), _unstack(tally, len(simulations))
-        for simulation, own, seen, table in zip(simulations, states, tallies, tables, strict=True):
-            simulation.accept(own, seen, table)
+        state, tally, trained = batched_rounds(first.plan, shared, inputs, state, tally, _stack(schedules), length)
+        each = (_unstack(tree, len(simulations)) for tree in (state, tally, trained))
+        for simulation, table, schedule, own, seen, who in zip(simulations, tables, schedules, *each, strict=True):
+            simulation.accept(own, seen, table, schedule, who)
         tally = _stack([simulation.tally for simulation in simulations])
 
 

@@ -1,0 +1,45 @@
+"""Faults on top of availability: uploads that get lost, and clients that come without their state."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedhedge import checks, streams
+
+Table = NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True)
+class Faults:
+    """What goes wrong at a visit, each with its own probability, independent of training and of availability.
+
+    lost: probability that an upload is lost after the client has worked; the server averages what arrives.
+    acknowledged: whether a client hears of the loss, and then keeps the state that it had; otherwise it keeps its new
+    state, although the server never used the upload. forgets: probability that a client comes to a round with its
+    initial state instead of the one that it stored.
+    Raises InvalidInput for values outside [0, 1].
+    """
+
+    lost: float = 0.0
+    acknowledged: bool = True
+    forgets: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("lost", "forgets"):
+            object.__setattr__(self, name, checks.number(name, getattr(self, name), low=0.0, high=1.0))
+        checks.boolean("acknowledged", self.acknowledged)
+
+    def schedule(self, seed: int, start: int, stop: int, clients: int) -> tuple[Table | None, Table | None]:
+        """(whose upload would be lost, who would come without its state) in rounds start, ..., stop - 1: bool[R, N].
+
+        None where the probability is 0. Round t is the same whatever the other rounds asked for.
+        """
+        streams_of = [streams.generator(seed, streams.Purpose.FAULTS, round=t) for t in range(start, stop)]
+        drawn = np.stack([rng.random((2, clients)) for rng in streams_of])
+        return (
+            drawn[:, 0] < self.lost if self.lost else None,
+            drawn[:, 1] < self.forgets if self.forgets else None,
+        )
