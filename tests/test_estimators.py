@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fedhedge as fh
-from fedhedge.algorithms import DpDroAdmm
+from fedhedge.algorithms import DpDroAdmm, Start
 from fedhedge.availability import Everyone
 from fedhedge.estimators import statements
 from fedhedge.models import CrammerSinger
@@ -153,10 +153,11 @@ def test_releases_are_the_noise_that_the_algorithm_adds(samples):
     # In the algorithm's own units: deviation of M over 1/(rho + 1/eta), deviation of lambda over nu.
     algorithm = private(label_cost=0.7).algorithm()
     with arithmetic("float64"):
-        server = np.zeros((3, 5))
+        server = algorithm.init_server(Start(params=np.zeros((3, 5)), clients=1, mass=np.ones(1), loss=lambda: 1.0))
         client = jax.tree.map(lambda leaf: leaf[0], algorithm.init_clients(1, server))
         in_model, in_lambda = map(float, algorithm.inverse_steps(client, float(samples)))
-        model, lam = map(float, algorithm.deviations(server, client, float(samples)))
+        down = algorithm.broadcast(server)
+        model, lam = map(float, algorithm.deviations(down, client, float(samples)))
     on_model, on_lambda = statements.releases(algorithm, samples)
     assert on_model.sigma == pytest.approx(model * (algorithm.rho + in_model), rel=1e-12)
     assert on_model.sensitivity == pytest.approx(2 * math.sqrt(2) / samples, rel=1e-12)

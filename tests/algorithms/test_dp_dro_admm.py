@@ -93,10 +93,10 @@ def test_every_round_is_the_paper_s_written_out(variant, norm, label_cost):
     settings = SETTINGS | {"label_cost": label_cost}
     algorithm = fh.algorithms.DpDroAdmm(norm=norm, variant=variant, **settings)
     expected, lambdas = transcription(settings, norm, variant, seed=5)
-    centers, simulation = watched(algorithm, sites(), EVERYONE, rounds=ROUNDS, seed=5)
-    assert len(centers) == ROUNDS
-    for center, other in zip(centers, expected, strict=True):
-        np.testing.assert_allclose(center, other, rtol=1e-9, atol=1e-11)
+    states, simulation = watched(algorithm, sites(), EVERYONE, rounds=ROUNDS, seed=5)
+    assert len(states) == ROUNDS
+    for state, other in zip(states, expected, strict=True):
+        np.testing.assert_allclose(state.center, other, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(np.asarray(simulation.state.clients.lambda_), lambdas, rtol=1e-9, atol=1e-11)
 
 
@@ -107,7 +107,7 @@ def excess(algorithm, radius, label_cost):
         simulation = after(begin(algorithm, fh.models.CrammerSinger(), sites(), EVERYONE, **options))
     arguments = (sites(), radius, label_cost, algorithm.norm)
     best, M = optimum(*arguments)
-    found = risk(np.asarray(simulation.state.server), *arguments)
+    found = risk(np.asarray(simulation.state.server.center), *arguments)
     assert found >= best - 1e-6
     return (found - best) / (risk(np.zeros_like(M), *arguments) - best)
 
@@ -122,6 +122,18 @@ def test_without_noise_it_reaches_the_exact_optimum(norm, variant, radius, label
         noise=0.0, rounds=1500, radius=radius, label_cost=label_cost, norm=norm, variant=variant, **LONG
     )
     assert excess(algorithm, radius, label_cost) < 0.02
+
+
+@pytest.mark.parametrize(("averaged", "first"), [(0.0, 20), (0.25, 16), (0.6, 9), (1.0, 1)])
+def test_the_result_is_the_mean_of_the_last_rounds(averaged, first):
+    """Of 20; with a quarter of them, those from the 16th on."""
+    algorithm = fh.algorithms.DpDroAdmm(averaged=averaged, **SETTINGS)
+    states, _ = watched(algorithm, sites(), EVERYONE, rounds=20)
+    centers = np.array([state.center for state in states])
+    np.testing.assert_allclose(states[-1].model, centers[first - 1 :].mean(axis=0), rtol=1e-12)
+    np.testing.assert_array_equal(states[first - 1].model, centers[first - 1])
+    run = fh.simulate(algorithm, fh.models.CrammerSinger(), sites(), EVERYONE, rounds=20, progress=False, **OPTIONS)
+    np.testing.assert_array_equal(run.params, states[-1].model)
 
 
 @pytest.mark.slow
@@ -140,8 +152,9 @@ def test_lambda_never_falls_below_phi_in_the_default():
 
 def test_variants_take_their_own_steps_and_more_rounds_than_planned_are_said():
     made = functools.partial(fh.algorithms.DpDroAdmm, noise=1.0, lambda_noise=1.0, rounds=10)
-    assert (made().step, made().lambda_start) == (16.0, 5.0)
-    assert (made(variant="paper").step, made(variant="paper").lambda_start) == (1.0, 0.0)
+    assert (made().step, made().lambda_start, made().averaged) == (16.0, 5.0, 0.25)
+    paper = made(variant="paper")
+    assert (paper.step, paper.lambda_start, paper.averaged) == (1.0, 0.0, 0.0)
     assert made(label_cost=math.inf).lambda_start == 0.0
     assert made(variant="paper", step=3.0).step == 3.0
     assert made().warnings(None, None, 10, 1) == []

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import fedhedge as fh
-from fedhedge.algorithms import Batches
+from fedhedge.algorithms import Batches, Start
 from fedhedge.algorithms.dp_dro_admm import valid_slope
 from fedhedge.dro import NORMS, phi_subgradient
 from fedhedge.privacy import calibrate, gradient_sensitivity, lambda_sensitivity, model_sensitivity, witness
@@ -52,7 +52,8 @@ def silence(algorithm, shape):
 
 def client_of(algorithm, shape, **values):
     """A client's first state, with some of it replaced."""
-    client = jax.tree.map(lambda leaf: leaf[0], algorithm.init_clients(1, jnp.zeros(shape)))
+    server = algorithm.init_server(Start(params=jnp.zeros(shape), clients=1, mass=np.ones(1), loss=lambda: 1.0))
+    client = jax.tree.map(lambda leaf: leaf[0], algorithm.init_clients(1, server))
     return client._replace(**{name: jnp.asarray(value) for name, value in values.items()}) if values else client
 
 

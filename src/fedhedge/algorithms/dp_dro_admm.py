@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from fedhedge import checks
 from fedhedge.algorithms.base import Cohort, Start, traced
-from fedhedge.algorithms.consensus import advance, check_label_cost, check_radius, radius_of_each
+from fedhedge.algorithms.consensus import advance, check_label_cost, check_radius, initial_matrix, radius_of_each
 from fedhedge.algorithms.private import Noise, Private, Table
 from fedhedge.dro import NORMS, phi, phi_subgradient, risk_subgradient
 from fedhedge.models.base import Functional
@@ -23,9 +23,17 @@ LAMBDA_SHARE = 0.05
 # The paper's bound C on the multiplier, and its V.
 PAPER_MULTIPLIER, PAPER_SLOPE = 0.4, 1.0
 VARIANTS = {
-    "default": {"step": 16.0, "lambda_step": 1.0, "lambda_start": 5.0},
-    "paper": {"step": 1.0, "lambda_step": 1.0, "lambda_start": 0.0},
+    "default": {"step": 16.0, "lambda_step": 1.0, "lambda_start": 5.0, "averaged": 0.25},
+    "paper": {"step": 1.0, "lambda_step": 1.0, "lambda_start": 0.0, "averaged": 0.0},
 }
+
+
+class State(NamedTuple):
+    """Server state: Mbar, which is broadcast, and the model that is the result, both [K, P]; the rounds so far."""
+
+    center: jax.Array
+    model: jax.Array
+    rounds: jax.Array
 
 
 class Client(NamedTuple):
@@ -56,15 +64,18 @@ class DpDroAdmm(Private):
     - "default": lambda moves first, with c = 0, which releases its slope s = r + mean d_lam h (with noise); then c is a
       running mean of the slopes, tau <- tau + (s - tau)/sqrt(T), cut to [0, r]; at last lt <- max(lt, phi(Mt)) at the
       new Mt. All of this is post-processing of lambda's release, and the model step is private given it (adaptive
-      composition: mu^2 = mu_M^2 + mu_lam^2 as ever). C = r.
-    - "paper": Algorithm 2 as it stands, c = tau + gamma [phi(Mt) - lt]_+ at the start of the turn for both steps, and
-      tau <- max(0, tau + gamma (phi(Mt) - lt)) after them; C = 0.4, V = 1. It may diverge, with norm "linf" above all.
+      composition: mu^2 = mu_M^2 + mu_lam^2 as ever). C = r. The result is the mean of Mbar over the last quarter of the
+      T rounds, in which less of the noise is left than in the last one (suffix averaging, Rakhlin et al. 2012).
+    - "paper": Algorithm 2 as it stands, its result the last Mbar, c = tau + gamma [phi(Mt) - lt]_+ at the start of the
+      turn for both steps, and tau <- max(0, tau + gamma (phi(Mt) - lt)) after them; C = 0.4, V = 1. It may diverge,
+      with norm "linf" above all.
 
     noise, lambda_noise: sigma/sensitivity (see `calibrated`); lambda_noise is needed with noise, unless labels are
     trusted. rounds: T. radius: r, or one for each client. label_cost: kappa, infinite where labels are trusted. norm:
     on features; "l1" suffers least from noise. rho: ADMM penalty. step, lambda_step, lambda_start: c_M, c_lam, lt at
-    first; None takes the variant's: 16, 1, 5 (0 with trusted labels), and 1, 1, 0. penalty: gamma. slope_bound: V; None
-    takes the variant's, the valid one being sqrt(2), or sqrt(2 P) for norm "linf".
+    first; None takes the variant's: 16, 1, 5 (0 with trusted labels), and 1, 1, 0. averaged: the share of the T rounds
+    whose mean is the result, 0 for the last one alone; None takes the variant's, 1/4 and 0. penalty: gamma.
+    slope_bound: V; None takes the variant's, the valid one being sqrt(2), or sqrt(2 P) for norm "linf".
     row_bound, neighbouring tables: see `Private`. Uplink: Mt - Mbar. Without noise it tends to the optimum of
     `DroAdmm` as T grows, for a step of the order of ||M||_F. Source: the second paper's DP-Fed DRO, Algorithm 2.
     """
@@ -80,6 +91,7 @@ class DpDroAdmm(Private):
     step: float = None  # type: ignore[assignment]  # resolved below: the default depends on the variant
     lambda_step: float = None  # type: ignore[assignment]
     lambda_start: float = None  # type: ignore[assignment]
+    averaged: float = None  # type: ignore[assignment]
     penalty: float = 0.1
     slope_bound: float | None = None
 
@@ -100,6 +112,7 @@ class DpDroAdmm(Private):
         checks.number("step", self.step, above=0.0)
         checks.number("lambda_step", self.lambda_step, above=0.0)
         checks.number("lambda_start", self.lambda_start, low=0.0)
+        checks.number("averaged", self.averaged, low=0.0, high=1.0)
         checks.number("penalty", self.penalty, low=0.0)
         if self.slope_bound is not None:
             checks.number("slope_bound", self.slope_bound, low=0.0)
@@ -124,8 +137,18 @@ class DpDroAdmm(Private):
         """kappa, or 0 where labels are trusted."""
         return jnp.where(jnp.isinf(self.label_cost), 0.0, self.label_cost)
 
-    def init_clients(self, clients: int, server: jax.Array) -> Client:
-        models = jnp.broadcast_to(server, (clients, *server.shape))
+    def init_server(self, start: Start) -> State:
+        center = initial_matrix(start)
+        return State(center, center, jnp.asarray(0.0))
+
+    def broadcast(self, server: State) -> jax.Array:
+        return server.center
+
+    def iterate(self, server: State) -> jax.Array:
+        return server.model
+
+    def init_clients(self, clients: int, server: State) -> Client:
+        models = jnp.broadcast_to(server.center, (clients, *server.center.shape))
         start = jnp.full(clients, jnp.asarray(self.lambda_start, float))
         return Client(models, models, start, jnp.zeros(clients), radius_of_each(self.radius, clients))
 
@@ -176,8 +199,11 @@ class DpDroAdmm(Private):
             lambda_ = jnp.maximum(lambda_, norm)
         return fresh - down, Client(fresh, total + fresh - down, lambda_, multiplier, radius)
 
-    def aggregate(self, server: jax.Array, up: jax.Array, cohort: Cohort) -> jax.Array:
-        return advance(server, up, cohort)
+    def aggregate(self, server: State, up: jax.Array, cohort: Cohort) -> State:
+        center, rounds = advance(server.center, up, cohort), server.rounds + 1.0
+        # Rounds in the mean; before its first one the model is the latest.
+        share = 1.0 / jnp.maximum(1.0, rounds - jnp.floor((1.0 - self.averaged) * self.rounds))
+        return State(center, server.model + share * (center - server.model), rounds)
 
     def warnings(self, model: Functional, start: Start, rounds: int, local_steps: int) -> list[str]:
         if rounds <= self.rounds:
