@@ -34,11 +34,11 @@ EXPERIMENTS = {
     "dro-table": Experiment(
         "DP-Fed DRO, Table 1 and Section 7.1: all methods on five tables and the pump, at one exact budget",
         "dro_table:paper",
-        10,
-        3,
+        8,
+        1.5,
     ),
     "dro-table-centred": Experiment(
-        "The same five tables with features in [-1, 1] instead of [0, 1]", "dro_table:centred", 6, 3
+        "The same five tables with features in [-1, 1] instead of [0, 1]", "dro_table:centred", 4, 1.5
     ),
 }
 
