@@ -1,5 +1,7 @@
 """Compressed controls: the error bound of rounding, the same limit as SCAFFOLD, and what an upload costs."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -86,14 +88,15 @@ def test_four_bits_reach_what_scaffold_reaches_on_many_parameters():
     np.testing.assert_allclose(run.params, centers.mean(axis=0), atol=1e-5)
 
 
-def test_an_upload_is_an_eighth_of_a_model():
-    simulation = begin(fh.algorithms.CompressedScaffold(), fh.models.Linear(), digits(), fh.availability.Everyone())
-    params = simulation.state.server.base
-    size = 64 * 10 + 10
-    assert simulation.costs["uplink"] == size + 2
-    assert fh.algorithms.CompressedScaffold().uplink_bits(params) == 4 * size + 2 * 32
-    assert fh.algorithms.CompressedScaffold(bits=None).uplink_bits(params) == 32 * size
-    assert fh.algorithms.CompressedScaffold(bits=8, every=2).uplink_bits(params) == 8 * size + 2 * 32 + 1
+@pytest.mark.parametrize(
+    ("settings", "bits"),
+    [({}, 4 * 650 + 2 * 32), ({"bits": None}, 32 * 650), ({"bits": 8, "every": 2}, 8 * 650 + 2 * 32 + 1)],
+)
+def test_uplink_is_counted_in_scalars_of_32_bits(settings, bits):
+    """Softmax regression on digits: 650 parameters in two arrays."""
+    algorithm = fh.algorithms.CompressedScaffold(**settings)
+    simulation = begin(algorithm, fh.models.Linear(), digits(), fh.availability.Everyone())
+    assert simulation.costs["uplink"] == math.ceil(bits / 32)
 
 
 @pytest.mark.parametrize(

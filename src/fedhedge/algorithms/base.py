@@ -11,6 +11,7 @@ client's new state becomes final.
 from __future__ import annotations
 
 import dataclasses
+import math
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -165,6 +166,10 @@ class Algorithm(ABC):
     def diagnostics(self, server: Tree) -> dict[str, jax.Array]:
         """Scalars of the server state worth a line in the history."""
         return {}
+
+    def scalars(self, up: Tree) -> int:
+        """Scalars of 32 bits that one client's upload of these shapes takes: one an entry, unless less will do."""
+        return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(up))
 
     def warnings(self, model: Functional, start: Start, rounds: int, local_steps: int) -> list[str]:
         """What cannot work with these settings, in words; an empty list when nothing speaks against them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import ClassVar, NamedTuple
 
 import jax
@@ -42,7 +43,8 @@ class CompressedScaffold(Scaffold):
     in the next upload; at the fixed point c_i+ = c_i, nothing is left to round, and the limit is SCAFFOLD's.
     bits: 2 to 8, or None for exact numbers, which is Scaffold to rounding. every: c_i changes at each client's first,
     (every + 1)-th, ... visit only, which spares the client writes of its state; Q_i has to be sent at every visit.
-    step, server_step, ball: as in Scaffold. Uplink: `uplink_bits`, and H_i where clients' steps differ.
+    step, server_step, ball: as in Scaffold. Uplink: `bits` an entry, a scalar for each
+    array, and H_i where clients' steps differ.
     Raises InvalidInput for values that are not allowed.
     Source: Scaffold in one-upload form; rounding of differences as in Mishchenko et al. 2019 (arXiv 1901.09269), but
     to the nearest.
@@ -85,12 +87,13 @@ class CompressedScaffold(Scaffold):
         control = jax.tree.map(jnp.add, server.control, weighted_mean(share, change))
         return State(model, control, server.population)
 
-    def uplink_bits(self, params: Tree) -> int:
-        """Bits of one upload for parameters of these shapes: codes, a 32-bit unit an array, one bit of `every`."""
-        leaves = jax.tree.leaves(params)
-        entries = sum(leaf.size for leaf in leaves)
-        content: int = 32 * entries if self.bits is None else self.bits * entries + 32 * len(leaves)
-        return content + (1 if self.every > 1 else 0)
+    def scalars(self, up: Stepped) -> int:
+        """Codes of `bits` each, a 32-bit unit for each array, one bit of `every`; H_i where it is sent; in 32 bits."""
+        leaves = jax.tree.leaves(up.content.codes)
+        entries = sum(math.prod(leaf.shape) for leaf in leaves)
+        told = 0 if up.content.refreshes is None else 1
+        bits = 32 * entries if self.bits is None else self.bits * entries + 32 * len(leaves)
+        return math.ceil((bits + told) / 32) + (0 if up.own is None else 1)
 
 
 def encode(tree: Tree, bits: int | None) -> tuple[Tree, Tree]:

@@ -84,6 +84,9 @@ class Wrapper(Algorithm):
     def aggregate(self, server: Wrapped, up: Tree, cohort: Cohort) -> Wrapped:
         return Wrapped(self.base.aggregate(server.base, up, cohort), server.own)
 
+    def scalars(self, up: Tree) -> int:
+        return self.base.scalars(up)
+
     def iterate(self, server: Wrapped) -> Tree:
         return self.base.iterate(server.base)
 

@@ -201,7 +201,7 @@ class Simulation:
         messages = self._messages(server, states)
         self.observed = tuple(sorted(messages.seen))
         self.costs = {
-            "uplink": _size(messages.up),
+            "uplink": self.algorithm.scalars(messages.up),
             "downlink": _size(messages.inquiry) + _size(messages.down),
             "client_state": _size(jax.eval_shape(lambda tree: jax.tree.map(lambda leaf: leaf[0], tree), states)),
             "server_state": _size(server),
