@@ -131,8 +131,8 @@ def test_the_order_of_clients_does_not_matter(name):
     for numbers in ((0, 1, 2, 3, 4), order):
         law = fh.availability.Subsets({tuple(np.flatnonzero(np.isin(numbers, who))): 1.0 for who in [(0, 2, 3)]}, 5)
         algorithm = method(name, law)
-        if hasattr(algorithm, "noise"):
-            algorithm = dataclasses.replace(algorithm, noise=0.0)
+        quiet = {name: 0.0 for name in ("noise", "lambda_noise") if hasattr(algorithm, name)}
+        algorithm = dataclasses.replace(algorithm, **quiet)
         clients = federation(numbers)
         results.append(ran(prepared(name, algorithm=algorithm, clients=clients, law=law, loop="host", rounds=4)))
     first, second = results

@@ -92,7 +92,7 @@ class CompressedScaffold(Scaffold):
         leaves = jax.tree.leaves(up.content.codes)
         entries = sum(math.prod(leaf.shape) for leaf in leaves)
         told = 0 if up.content.refreshes is None else 1
-        bits = 32 * entries if self.bits is None else self.bits * entries + 32 * len(leaves)
+        bits: int = 32 * entries if self.bits is None else self.bits * entries + 32 * len(leaves)
         return math.ceil((bits + told) / 32) + (0 if up.own is None else 1)
 
 
