@@ -348,6 +348,11 @@ def test_availability_describe_prints_the_law(file, capsys):
     assert table["inclusion_probability"].astype(float).tolist() == [0.5, 0.5, 0.0]
     assert table["weight"].astype(float).tolist() == [0.5, 0.5, 0.0]
     assert last == "clients a round: 1 on average; rounds without any: 0.25"
+    assert main(["availability", "describe", file, *arguments, "--plot", "weights.svg"]) == 0
+    assert capsys.readouterr().out.endswith("plot: weights.svg\n")
+    assert "Weight of each client, 50.0 % to 0.0 %; uniform 33.3 %" in Path("weights.svg").read_text()
+    assert main(["availability", "describe", file, *arguments, "--plot", "weights.pdf"]) == 2
+    assert "--plot: received 'weights.pdf'; allowed: a file name that ends in .png or .svg" in capsys.readouterr().err
 
 
 def test_compare_and_report_read_finished_runs(finished, file, capsys, monkeypatch):
