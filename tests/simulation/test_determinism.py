@@ -22,7 +22,7 @@ rule = fh.data.ByLabel(clients=30, classes_per_client=2)
 clients = fh.data.load("digits").partition(rule, seed=0)
 for algorithm in (fh.algorithms.FedeRage(beta_step=0.05), fh.algorithms.Scaffold(step=0.1)):
     run = fh.simulate(algorithm, fh.models.MLP(hidden=(300, 150)), clients,
-                      fh.availability.FixedSize(size=5), rounds=25, evaluate_every=10, progress=False)
+                      fh.availability.FixedSize(size=2), local_steps=2, rounds=25, evaluate_every=10, progress=False)
     print(hashlib.sha256(b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(run.params))).hexdigest())
 """
 

@@ -40,8 +40,9 @@ def equal(left, right):
     assert left.counts == right.counts
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:FedeRage")
-@pytest.mark.parametrize("name", ["Scaffold", pytest.param("FedeRage", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["Scaffold", "FedeRage"])
 def test_sigkill_at_any_moment(name, tmp_path):
     reference = whole(name)
     environment = os.environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(__file__))}
