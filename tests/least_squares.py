@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 
 import fedhedge as fh
-from absolute_loss import problem
 from federations import begin
+from fedhedge.experiments.absolute_loss import problem
 
 # Local steps of the five clients.
 UNEQUAL_STEPS = [1, 2, 3, 4, 1]

@@ -348,6 +348,10 @@ def test_availability_describe_prints_the_law(file, capsys):
     assert table["inclusion_probability"].astype(float).tolist() == [0.5, 0.5, 0.0]
     assert table["weight"].astype(float).tolist() == [0.5, 0.5, 0.0]
     assert last == "clients a round: 1 on average; rounds without any: 0.25"
+    assert main(["availability", "describe", file, *arguments, "--set", "faults.lost=0.2"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "on top of that, each upload is lost with probability 0.2 ([faults])"
+    )
     assert main(["availability", "describe", file, *arguments, "--plot", "weights.svg"]) == 0
     assert capsys.readouterr().out.endswith("plot: weights.svg\n")
     assert "Weight of each client, 50.0 % to 0.0 %; uniform 33.3 %" in Path("weights.svg").read_text()

@@ -26,6 +26,7 @@ body_mass_g = [2000.0, 7000.0]
 epsilon = 8.0
 delta = 1e-5
 """
+RANGES = ("bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g")
 EXAMPLE = Path(__file__).parents[1] / "examples" / "dro-sites.toml"
 
 
@@ -62,7 +63,7 @@ def change(file, **columns):
     pd.read_csv(path).assign(**columns).to_csv(path, index=False)
 
 
-@pytest.mark.filterwarnings("ignore:the outer range stays")
+@pytest.mark.filterwarnings("ignore:the outer range stays", "ignore:one bin holds", "ignore:the end bins")
 def test_bounds_estimated_from_the_rows_are_stated_with_their_price(sites, capsys):
     wide = "estimated_bounds={outer = [0.0, 10000.0], share = 0.3}"
     assert fit("--set", wide) == 2
@@ -71,7 +72,12 @@ def test_bounds_estimated_from_the_rows_are_stated_with_their_price(sites, capsy
     assert fit("--set", wide) == 0
     said = capsys.readouterr().out
     assert "histograms of the features, 32 bins each: Gaussian, l2 sensitivity 2.828" in said
-    assert "estimated with noise, which is counted among the releases here" in " ".join(said.split())
+    said = " ".join(said.split())
+    assert "estimated with noise, which is counted among the releases here" in said
+    assert "for 0.3 of the budget's mu^2, in 32 bins of the outer range" in said
+    found = fh.FederatedDROClassifier.load("model").bounds_
+    for name, low, high in zip(RANGES, found.low, found.high, strict=True):
+        assert f"{name}: [{low:.6g}, {high:.6g}] within [0, 10000]" in said
 
 
 def test_exported_sites_hold_every_row_once(sites):
@@ -112,8 +118,14 @@ def test_fit_and_predict_give_what_the_estimator_gives(sites, capsys):
     assert (saved.coef_ == model.coef_).all()
     assert list(saved.privacy_) == list(tables)
     for statement in model.privacy_.values():
-        assert str(statement) in printed
         assert str(statement) in Path("model/privacy.txt").read_text()
+    first, *others = model.privacy_.values()
+    assert str(first) in printed
+    for other in others:
+        (line,) = [line for line in printed.splitlines() if line.startswith(f"  {other.site} ({other.samples} rows)")]
+        assert f"epsilon {other.epsilon:.4g}" in line
+        for release in other.each_round:
+            assert f"sigma {release.sigma:.4g} on {release.name}" in line
     assert json.loads(Path("model/model.json").read_text())["label"] == "species"
 
     change("sites/site-2.csv", bill_length_mm=lambda rows: rows["bill_length_mm"] * 1.1)
@@ -160,6 +172,17 @@ def _without(sites):
     pd.read_csv(path).drop(columns="body_mass_g").assign(wing=1).to_csv(path, index=False)
 
 
+def _surplus(sites):
+    lines = (sites / "site-2.csv").read_text().splitlines()
+    lines[3] = f"1.0,{lines[3]}"
+    (sites / "site-2.csv").write_text("\n".join(lines))
+
+
+def _repeated(sites):
+    path = sites / "site-2.csv"
+    path.write_text(path.read_text().replace("bill_length_mm", "bill_depth_mm", 1))
+
+
 BAD_SITES = [
     (lambda sites: change(sites / "site-2.csv", bill_depth_mm=np.nan), "site-2.csv, column 'bill_depth_mm': .*a gap"),
     (lambda sites: change(sites / "site-2.csv", bill_depth_mm="deep"), "site-2.csv, column 'bill_depth_mm': .*'deep'"),
@@ -169,6 +192,8 @@ BAD_SITES = [
     (_one_row, "rows of site 'site-2': .*1 sample"),
     (_without, "columns of site-2.csv: .*lacks body_mass_g; adds wing"),
     (_empty, "site-2.csv: .*an empty file"),
+    (_surplus, "site-2.csv, row 3: received '6 fields'; allowed: 5 fields"),
+    (_repeated, "site-2.csv, column 'bill_depth_mm': received '2 columns of this name'"),
     (lambda sites: [path.unlink() for path in sites.iterdir()], "one .csv or .parquet file for each site"),
 ]
 
@@ -214,6 +239,60 @@ def test_a_private_method_needs_a_budget(sites, capsys):
     assert re.search(r"privacy: received None; allowed: a table \[privacy\] .*'dp-dro'", complaint(capsys))
 
 
+BAD_ESTIMATES = [
+    ("outer = [1.0, 0.0]", r"error: estimated_bounds.outer: received \[1.0, 0.0\]"),
+    ("outer = 3.0", "error: estimated_bounds.outer: received 3.0"),
+    ("outer = {flow = [0.0, 0.0]}", r"error: estimated_bounds.outer.flow: received \[0.0, 0.0\]"),
+    ("outer = [-1e308, 1e308]", "error: estimated_bounds.outer: .*divide into 32 bins"),
+    ("outer = [0.0, 1.0]\nbins = 100001", "error: estimated_bounds.bins: .*from 2 to 100000"),
+    ("outer = [0.0, 1.0]\nshare = 0.9999999999999999", "error: estimated_bounds.share: .*leaves some of the budget"),
+]
+
+
+@pytest.mark.parametrize(("table", "message"), BAD_ESTIMATES, ids=[table for table, _ in BAD_ESTIMATES])
+def test_an_estimate_is_checked_before_a_row_is_read(tmp_path, monkeypatch, capsys, table, message):
+    monkeypatch.chdir(tmp_path)
+    start, budget = '[classifier]\nmethod = "dp-dro"\n', "[privacy]\nepsilon = 8.0\ndelta = 1e-5\n"
+    Path("dro.toml").write_text(f"{start}{budget}[estimated_bounds]\n{table}\n")
+    assert main(["fit", "nowhere", "--label", "species", "--config", "dro.toml", "-o", "model"]) == 2
+    assert re.search(message, complaint(capsys))
+
+
+def test_fit_proposes_to_estimate_bounds_that_are_missing(sites, capsys):
+    Path("dro.toml").write_text(CONFIG.split("[classifier.feature_bounds]")[0] + "[privacy]\nepsilon=8.0\ndelta=1e-5\n")
+    assert fit() == 2
+    assert "[estimated_bounds]" in complaint(capsys)
+
+
+def test_fit_replaces_a_model_only_when_told_to(sites, capsys):
+    assert fit("--quiet") == 0
+    before = {path.name: path.read_bytes() for path in Path("model").iterdir()}
+    assert fit("--quiet", "--set", "classifier.random_state=1") == 2
+    said = complaint(capsys)
+    assert "--overwrite" in said
+    assert "still counts against the budget of its rows" in said
+    assert {path.name: path.read_bytes() for path in Path("model").iterdir()} == before
+    assert fit("--quiet", "--overwrite", "--set", "classifier.random_state=1") == 0
+    assert (
+        "fedhedge: warning: model is overwritten; what the earlier model released still counts"
+        in capsys.readouterr().err
+    )
+    assert Path("model/model.json").read_bytes() != before["model.json"]
+    assert len(list(Path("model").iterdir())) == 3
+
+
+def test_the_place_of_the_result_is_checked_before_the_work(tmp_path, monkeypatch, capsys):
+    """Neither sites nor a model are there: the place is what is complained of."""
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("")
+    for out, message in (("file", "this is a file"), ("file/model", "file is a file")):
+        assert main(["fit", "nowhere", "--label", "species", "-o", out]) == 2
+        assert message in complaint(capsys)
+    for out, message in ((".", "this is a folder"), ("file/out.csv", "file is a file")):
+        assert main(["predict", "nowhere", "nothing.csv", "-o", out]) == 2
+        assert message in complaint(capsys)
+
+
 def test_another_label_column_is_proposed(sites, capsys):
     assert main(["fit", "sites", "--label", "specie", "-o", "model"]) == 2
     assert re.search("site-1.csv, label column: .*did you mean species", complaint(capsys))
@@ -251,13 +330,46 @@ def test_predict_names_the_file_and_the_column(model, tmp_path, capsys, harm, me
 
 def test_predict_refuses_files_that_are_no_tables_and_folders_that_are_no_models(model, tmp_path, capsys):
     (tmp_path / "empty.csv").write_text("")
-    for name, message in (("empty.csv", "no rows"), ("new.txt", "ends in .csv or .parquet")):
+    for name, message in (
+        ("empty.csv", "an empty file"),
+        ("missing.csv", "No such file"),
+        ("new.txt", "ends in .csv or .parquet"),
+    ):
         assert main(["predict", str(model), str(tmp_path / name)]) == 2
         assert message in complaint(capsys)
     assert main(["predict", str(tmp_path), str(model / "new.csv")]) == 2
     assert "model folder" in complaint(capsys)
-    assert main(["predict", str(model), str(tmp_path / "missing.csv")]) == 1
-    assert "missing.csv" in complaint(capsys)
+
+
+def test_a_model_without_column_names_takes_columns_by_position(tmp_path, capsys):
+    source = fh.data.load("penguins")
+    labels = np.array(source.classes)[source.labels]
+    model = fh.FederatedDROClassifier(rounds=1).fit(source.features, labels)
+    model.save(tmp_path / "model")
+    table = pd.DataFrame(source.features, columns=list("abcd")).head(6)
+    table.to_csv(tmp_path / "new.csv", index=False)
+    assert main(["predict", str(tmp_path / "model"), str(tmp_path / "new.csv"), "-o", str(tmp_path / "out.csv")]) == 0
+    assert pd.read_csv(tmp_path / "out.csv")["predicted_y"].tolist() == model.predict(source.features[:6]).tolist()
+    assert capsys.readouterr().err == ""
+    table.assign(y=labels[:6]).to_csv(tmp_path / "new.csv", index=False)
+    assert main(["predict", str(tmp_path / "model"), str(tmp_path / "new.csv")]) == 0
+    assert "of 6 rows right" in capsys.readouterr().err
+    table.drop(columns="b").to_csv(tmp_path / "new.csv", index=False)
+    assert main(["predict", str(tmp_path / "model"), str(tmp_path / "new.csv")]) == 2
+    assert re.search("columns of new.csv: received 'a, c, d'; allowed: 4 features in the order", complaint(capsys))
+    table.assign(b="wide").to_csv(tmp_path / "new.csv", index=False)
+    assert main(["predict", str(tmp_path / "model"), str(tmp_path / "new.csv")]) == 2
+    assert "new.csv, column 'b': received 'wide'" in complaint(capsys)
+
+
+def test_predict_refuses_rows_that_are_out_of_line(model, tmp_path, capsys):
+    text = (model / "new.csv").read_text()
+    (tmp_path / "new.csv").write_text(text.replace("\n", "\n7,", 1))
+    assert main(["predict", str(model), str(tmp_path / "new.csv")]) == 2
+    assert "new.csv, row 1: received '6 fields'; allowed: 5 fields" in complaint(capsys)
+    (tmp_path / "new.csv").write_text(text.replace("bill_length_mm", "body_mass_g", 1))
+    assert main(["predict", str(model), str(tmp_path / "new.csv")]) == 2
+    assert "new.csv, column 'body_mass_g': received '2 columns of this name'" in complaint(capsys)
 
 
 def test_privacy_plan_prints_the_plan(capsys):
@@ -277,3 +389,12 @@ def test_example_covers_the_pumps_features_and_rows():
     low, high = np.array(list(classifier.feature_bounds.values())).T
     assert ((low < pump.features) & (pump.features < high)).all()
     assert sorted(classifier.classes) == sorted(pump.classes)
+
+
+def test_the_plan_that_the_example_shows_is_the_noise_that_fit_adds(capsys):
+    text = EXAMPLE.read_text().replace("\\\n#", "")
+    (command,) = re.findall(r"#   fedhedge (privacy plan .*)", text)
+    assert main(command.split()) == 0
+    algorithm = load_classifier(EXAMPLE).algorithm()
+    expected = f"{algorithm.noise:.4g} times the sensitivity of the 4 x 14 model, and on lambda"
+    assert f"{expected} {algorithm.lambda_noise:.4g} times" in capsys.readouterr().out

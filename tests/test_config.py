@@ -302,7 +302,21 @@ def test_a_method_around_another_and_the_files_own_law(file):
 @pytest.mark.parametrize(
     ("algorithm", "expected"),
     [
-        ("{name='FedAvot'}", "algorithm.law: received None; allowed: a value"),
+        (
+            "{name='FedAvot'}",
+            'law: received None; allowed: a table [algorithm.law] that says at least name = "FixedSize"',
+        ),
+        ("{name='FedAvot'}", 'or law = "availability", the law of the file itself'),
+        ("{name='FedAvot', law='availability', importance=[1, 2]}", "algorithm.importance: received 2; allowed: 12"),
+        ("{name='FedAvot', law='availability', importance=0.5}", "algorithm.importance: received 0.5; allowed: a list"),
+        (
+            "{name='HorvitzThompson', law={name='Independent', probabilities=[0.5, 0.5]}}",
+            "algorithm.law.clients: received 12; allowed: 2",
+        ),
+        (
+            "{name='FedOpt', base={name='FedAvot', law='availability', importance=[1, 2]}}",
+            "algorithm.base.importance: received 2",
+        ),
         ("{name='FedAvot', law='own'}", "algorithm.law: received 'own'; allowed: a table [algorithm.law]"),
         ("{name='FedAvot', law={name='FixedSiz'}}", "algorithm.law.name: received 'FixedSiz'"),
         (

@@ -4,6 +4,8 @@ import json
 import math
 import os
 import stat
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -94,3 +96,25 @@ def test_written_files_have_usual_permissions(tmp_path):
     plain = tmp_path / "plain"
     plain.touch()
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+
+
+def test_dir_of_the_package_lists_what_can_be_used_and_nothing_else():
+    script = (
+        "import fedhedge as fh\n"
+        "public = [name for name in dir(fh) if not name.startswith('__')]\n"
+        "assert public == sorted(fh.__all__), public\n"
+        "assert all(getattr(fh, name) is not None for name in public)\n"
+    )
+    # In a process of its own: nothing has been imported there that would become an attribute by itself.
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_lists_of_numbers():
+    assert checks.numbers_of("x", np.array([0.5, 1]), low=0.0) == (0.5, 1.0)
+    assert checks.numbers_of("x", iter([2])) == (2.0,)
+    for value in (np.array(0.5), 0.5, "12", None, {1: 2}):
+        with pytest.raises(InvalidInput, match=r"^x: received .*; allowed: a list of numbers$"):
+            checks.numbers_of("x", value)
+    for entry in (10**400, -1.0, "1", math.nan):
+        with pytest.raises(InvalidInput, match=r"^x\[1\]: received"):
+            checks.numbers_of("x", [1.0, entry], low=0.0)

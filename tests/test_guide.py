@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from fedhedge.config import load_config
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -25,3 +27,13 @@ def test_examples_run(name, tmp_path, monkeypatch, capsys):
     assert printed.count("\n") > 5
     if "fit" in names:
         assert float(names["fit"].params["level"]) == pytest.approx(3.0, abs=0.05)
+
+
+def test_configurations_of_the_guide_are_complete(tmp_path):
+    found = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/guide.md").read_text(), flags=re.DOTALL)
+    files = [text for text in found if "[data]" in text]
+    assert any("[algorithm.base]" in text and "[faults]" in text for text in files)
+    for number, text in enumerate(files):
+        path = tmp_path / f"{number}.toml"
+        path.write_text(text)
+        load_config(path)

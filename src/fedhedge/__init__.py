@@ -6,11 +6,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedhedge import algorithms, availability, data, dro, evaluation, models, privacy, report
+    from fedhedge import algorithms, availability, data, dro, evaluation, models, privacy, report, simulation
     from fedhedge.checks import InvalidInput
     from fedhedge.estimators import FederatedDROClassifier
     from fedhedge.privacy import Privacy
-    from fedhedge.simulation import CheckpointMismatch, Diverged, Run, simulate, sweep
+    from fedhedge.simulation import CheckpointMismatch, Diverged, Faults, Run, simulate, sweep
 
 __version__ = "0.1.0"
 
@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 _HOME = {
     "CheckpointMismatch": "fedhedge.simulation",
     "Diverged": "fedhedge.simulation",
+    "Faults": "fedhedge.simulation",
     "FederatedDROClassifier": "fedhedge.estimators",
     "InvalidInput": "fedhedge.checks",
     "Privacy": "fedhedge.privacy",
@@ -25,11 +26,12 @@ _HOME = {
     "simulate": "fedhedge.simulation",
     "sweep": "fedhedge.simulation",
 }
-_ROOMS = ("algorithms", "availability", "data", "dro", "evaluation", "models", "privacy", "report")
+_ROOMS = ("algorithms", "availability", "data", "dro", "evaluation", "models", "privacy", "report", "simulation")
 
 __all__ = [
     "CheckpointMismatch",
     "Diverged",
+    "Faults",
     "FederatedDROClassifier",
     "InvalidInput",
     "Privacy",
@@ -43,6 +45,7 @@ __all__ = [
     "privacy",
     "report",
     "simulate",
+    "simulation",
     "sweep",
 ]
 
@@ -56,4 +59,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_ROOMS, *_HOME])
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

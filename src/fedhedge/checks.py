@@ -122,3 +122,23 @@ def integers(name: str, value: Any, *, low: int | None = None, high: int | None 
     if not result:
         raise InvalidInput(name, value, "a list of at least one whole number")
     return result
+
+
+def numbers_of(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+) -> tuple[float, ...]:
+    """A list of finite numbers within the ends, as of `number`, returned as a tuple; it may be empty."""
+    allowed = "a list of numbers"
+    if isinstance(value, str | dict) or not isinstance(value, Iterable):
+        raise InvalidInput(name, value, allowed)
+    try:
+        entries = list(value)
+    except TypeError:
+        # An array without dimensions calls itself iterable.
+        raise InvalidInput(name, value, allowed) from None
+    return tuple(number(f"{name}[{i}]", entry, above=above, low=low, high=high) for i, entry in enumerate(entries))

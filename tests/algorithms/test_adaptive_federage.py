@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import fedhedge as fh
-from absolute_loss import LAW, cvar, losses, mass, optimum, problem, risk
 from federations import begin
 from fedhedge.algorithms.adaptive_federage import Report
+from fedhedge.experiments.absolute_loss import LAW, cvar, losses, mass, optimum, problem, risk
 from least_squares import UNEQUAL_STEPS, trained
 
 ALPHA, ROUNDS = 0.2, 40_000

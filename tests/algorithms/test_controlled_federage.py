@@ -1,5 +1,6 @@
 """Controlled FedeRage: uniform mean-CVaR whatever the availability, SCAFFOLD without a tail, its invariant."""
 
+import dataclasses
 import functools
 
 import jax
@@ -7,8 +8,9 @@ import numpy as np
 import pytest
 
 import fedhedge as fh
-from absolute_loss import LAW, UNIFORM, averaged, optimum, problem, risk
 from federations import same
+from fedhedge.algorithms.base import Start
+from fedhedge.experiments.absolute_loss import LAW, UNIFORM, averaged, optimum, problem, risk
 from least_squares import UNEQUAL_STEPS, costs, trained
 
 TAIL = ((0.3,), (0.8,))
@@ -121,3 +123,14 @@ def test_costs():
 def test_refuses(arguments):
     with pytest.raises(fh.InvalidInput, match=next(iter(arguments))):
         fh.algorithms.ControlledFedeRage(**arguments)
+
+
+@pytest.mark.parametrize("name", ["FedeRage", "ControlledFedeRage", "SpectralFedeRage", "AdaptiveFedeRage"])
+def test_the_default_step_is_a_tenth_of_one_over_kappa_and_no_network_collapses_at_it(name):
+    method = fh.algorithms.METHODS[name]()
+    assert method.step * method.kappa == pytest.approx(0.1)
+    start = Start({}, 3, np.full(3, 1 / 3), lambda: 1.0)
+    network = fh.models.Functional(init=lambda key: {}, loss=lambda w, x, y: y, convex=False)
+    assert not any("collapse" in text for text in method.warnings(network, start, 10**6, 5))
+    large = dataclasses.replace(method, step=10.0 * method.step)
+    assert any("collapse" in text for text in large.warnings(network, start, 10**6, 5))

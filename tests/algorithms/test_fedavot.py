@@ -135,3 +135,15 @@ def test_settles_where_the_importance_says(importance):
     plain = mean_balance(SUBSETS, lambda who: np.full(len(who), 1 / len(who)))
     assert float(found.average_params) == pytest.approx(expected, abs=0.01)
     assert abs(plain - expected) > 0.05
+
+
+@pytest.mark.parametrize("importance", [np.array(0.5), 0.5, [], [0.0, 0.0], [1.0, 10**400], [1.0, np.inf], "12"])
+def test_importance_that_is_no_list_of_numbers_is_refused(importance):
+    with pytest.raises(fh.InvalidInput, match=r"^importance"):
+        FedAvot(law=SKEWED, importance=importance)
+
+
+def test_importance_in_any_unit():
+    for unit in (1e-308, 1.0, 8e307):
+        found = FedAvot(law=SKEWED, importance=unit * np.array([1.0, 2.0, 1.0, 2.0, 2.0])).importance
+        np.testing.assert_allclose(found, np.array([1.0, 2.0, 1.0, 2.0, 2.0]) / 8, rtol=1e-12)

@@ -51,3 +51,11 @@ def test_ascent_moves_those_who_came_by_n_over_s():
     found = ascend(weights, clients, here, np.array([0.2, 0.4, 9.0], np.float32), 0.5)
     expected = nearest_on_simplex(weights + 0.5 * (4 / 2) * np.array([0.0, 0.2, 0.0, 0.4]))
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_projection_of_far_and_of_endless_entries():
+    far = np.array([3e38, -3e38, -3e38, -3e38, -3e38], np.float32)
+    np.testing.assert_array_equal(project(far), np.eye(5)[0])
+    np.testing.assert_array_equal(project(np.array([0.5, -np.inf, 0.5, -1.0, -3.0], np.float32)), [0.5, 0, 0.5, 0, 0])
+    for endless in (np.inf, np.nan):
+        assert np.isnan(project(np.array([0.5, endless, 0.5, 0.0, 0.0], np.float32))).all()

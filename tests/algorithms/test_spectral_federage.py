@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import fedhedge as fh
-from absolute_loss import LAW, averaged, optimum, risk
 from federations import same
+from fedhedge.experiments.absolute_loss import LAW, averaged, optimum, risk
 from least_squares import prepared, trained
 
 Spectral = fh.algorithms.SpectralFedeRage
@@ -75,6 +75,8 @@ def test_history_and_costs():
         ({"gammas": (0.5,)}, r"gammas: .*as many numbers as alphas, at least one: 2"),
         ({"alphas": (), "gammas": ()}, "gammas: "),
         ({"alphas": 0.1}, r"alphas: received 0\.1; allowed: a list of numbers"),
+        ({"alphas": np.array(0.1)}, r"alphas: received array\(0\.1\); allowed: a list of numbers"),
+        ({"gammas": (0.1, 10**400)}, r"gammas\[1\]: received 1000"),
     ],
 )
 def test_refuses(arguments, message):

@@ -5,9 +5,9 @@ import functools
 import numpy as np
 import pytest
 
-import absolute_loss
 import fedhedge as fh
-from absolute_loss import LAW, UNIFORM, optimum, risk
+from fedhedge.experiments import absolute_loss
+from fedhedge.experiments.absolute_loss import LAW, UNIFORM, optimum, risk
 
 ALPHA, GAMMA = 0.3, 0.8
 INDUCED = tuple(LAW.weights())

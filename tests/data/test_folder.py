@@ -8,6 +8,7 @@ import pytest
 
 from fedhedge import InvalidInput
 from fedhedge.data import Clients
+from fedhedge.data.folder import read_table
 
 
 def site(n: int, seed: int) -> pd.DataFrame:
@@ -102,3 +103,34 @@ def test_a_folder_needs_sites_of_different_names(folder: Path) -> None:
     site(30, 0).to_csv(folder / "dam.csv", index=False)
     with pytest.raises(InvalidInput, match="two files are named dam"):
         Clients.from_folder(folder, label="fault")
+
+
+def test_rows_that_are_longer_than_the_header_are_named(folder: Path) -> None:
+    """Read by pandas alone, the first of four fields becomes an index and all columns move by one."""
+    (folder / "mill.csv").write_text("flow,speed,fault\n1,2,no\n\n9,3,4,yes\n")
+    with pytest.raises(
+        InvalidInput, match=r"mill.csv, row 2: received '4 fields'; allowed: 3 fields, as in the header"
+    ):
+        Clients.from_folder(folder, label="fault")
+    (folder / "mill.csv").write_text("flow,speed,fault\n9,1,2,no\n9,3,4,yes\n")
+    with pytest.raises(InvalidInput, match=r"mill.csv, row 1: received '4 fields'"):
+        Clients.from_folder(folder, label="fault")
+    (folder / "mill.csv").write_text("flow,speed,fault\n1,2\n")
+    with pytest.raises(InvalidInput, match=r"mill.csv, row 1: received '2 fields'"):
+        Clients.from_folder(folder, label="fault")
+
+
+def test_repeated_columns_are_named(folder: Path) -> None:
+    (folder / "mill.csv").write_text("fault,speed,fault\nno,2,no\n")
+    with pytest.raises(
+        InvalidInput, match=r"mill.csv, column 'fault': received '2 columns of this name'; allowed: one"
+    ):
+        Clients.from_folder(folder, label="fault")
+
+
+def test_quoted_commas_line_ends_and_a_byte_order_mark_are_of_the_format(folder: Path) -> None:
+    text = '\ufeffflow,speed,fault\r\n1,2,"no, none"\r\n\r\n3,4,"yes\nindeed"\r\n'
+    (folder / "mill.csv").write_bytes(text.encode())
+    table = read_table(folder / "mill.csv")
+    expected = pd.DataFrame({"flow": [1, 3], "speed": [2, 4], "fault": ["no, none", "yes\nindeed"]})
+    pd.testing.assert_frame_equal(table, expected)

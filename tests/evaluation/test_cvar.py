@@ -48,3 +48,8 @@ def test_nan_is_left_out():
 def test_a_mass_outside_its_range_is_refused(alpha):
     with pytest.raises(InvalidInput, match="alpha"):
         cvar([1.0], alpha)
+
+
+def test_an_infinite_value_counts_in_the_tail_alone():
+    assert cvar([1.0, 2.0, 3.0, np.inf], 0.25, upper=False) == 1.0
+    assert cvar([1.0, 2.0, 3.0, np.inf], 0.25, upper=True) == np.inf

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import math
 
 import numpy as np
 import pandas as pd
@@ -106,3 +107,56 @@ def test_every_experiment_is_listed_and_unknown_names_are_refused(capsys):
         assert callable(entry.load())
     assert main(["reproduce", "dro-tabel"]) == 2
     assert "did you mean dro-table?" in capsys.readouterr().err
+
+
+DAMAGES = {
+    "truncated": lambda cell: json.dumps(cell)[:40].encode(),
+    "empty": lambda cell: b"",
+    "bytes": lambda cell: bytes(range(256)),
+    "list": lambda cell: b"[]",
+    "no values": lambda cell: json.dumps({key: cell[key] for key in ("described", "chosen", "fold_scores")}).encode(),
+    "short": lambda cell: json.dumps(cell | {"values": cell["values"][:1]}).encode(),
+    "no numbers": lambda cell: json.dumps(cell | {"values": [None, "x"]}).encode(),
+    "not finite": lambda cell: json.dumps(cell | {"values": [math.nan, 1.0]}).encode(),
+    "no such candidate": lambda cell: json.dumps(cell | {"chosen": [0, 99]}).encode(),
+    "ragged scores": lambda cell: json.dumps(cell | {"fold_scores": [[1.0], [1.0, 2.0]]}).encode(),
+    "description": lambda cell: json.dumps(cell | {"described": 3}).encode(),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_cell_is_named(out, damage, monkeypatch):
+    made(out)
+    monkeypatch.setattr(dro_table, "_computed", lambda *_: pytest.fail("computed"))
+    path = out / "cells" / "iris-dp-dro.json"
+    before = path.read_bytes()
+    try:
+        path.write_bytes(DAMAGES[damage](json.loads(before)))
+        with pytest.raises(CheckpointMismatch, match=r"iris-dp-dro\.json is (damaged|of another table)"):
+            run(TINY, out, quiet=True)
+    finally:
+        path.write_bytes(before)
+
+
+def test_a_damaged_cell_exits_with_2(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(dro_table, "_computed", lambda *_: pytest.fail("computed"))
+    cells = tmp_path / "cells"
+    cells.mkdir()
+    method = METHODS[0]
+    (cells / f"iris-{method.name}.json").write_text("[]")
+    assert main(["reproduce", "dro-table", "--fast", "--out", str(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert "a part only: iris, wine (2 of 8 columns), 3 of 10 seeds, 2 folds of 3 for choosing" in said.out
+    assert f"iris-{method.name}.json is damaged" in said.err
+
+
+def test_an_out_that_cannot_be_a_folder_is_refused_before_any_work(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(dro_table, "paper", lambda *_, **__: pytest.fail("worked"))
+    file = tmp_path / "file"
+    file.write_text("mine")
+    for path in (file, file / "below"):
+        assert main(["reproduce", "dro-table", "--out", str(path)]) == 2
+        said = capsys.readouterr()
+        assert f"--out: received '{path}'; allowed: a folder, or a place for one" in said.err
+        assert said.out == ""
+    assert file.read_text() == "mine"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import fedhedge as fh
 from fedhedge.privacy import EstimatedBounds, gaussian_mu, histogram_sensitivity
-from fedhedge.privacy.bounds import held_range, histograms
+from fedhedge.privacy.bounds import crowded_ends, held_range, histograms
 
 BUDGET = fh.Privacy(3.0, 1e-6)
 
@@ -98,6 +98,41 @@ def test_few_rows_are_said_to_drown_in_the_noise():
     np.testing.assert_array_equal(model.bounds_.high, [64.0, 1.0])
 
 
+@pytest.mark.filterwarnings("ignore:the end bins")
+def test_a_feature_in_one_bin_is_said_to_lose_its_resolution():
+    with pytest.warns(UserWarning, match=r"one bin holds .* 1 of 2 features \(0\).*narrower outer range or more bins"):
+        model = fitted(outer=((0.0, 1024.0), (0.0, 1.0)), rounds=2)
+    np.testing.assert_allclose([model.bounds_.low[0], model.bounds_.high[0]], [0.0, 32.0])
+
+
+def test_values_beyond_the_outer_range_show_in_its_end_bins():
+    with pytest.warns(UserWarning, match=r"end bins .* crowded for 1 of 2 features \(0\).*a wider outer range"):
+        fitted(outer=((0.0, 22.0), (0.0, 1.0)), rounds=2)
+
+
+def test_what_is_warned_of_depends_on_the_noisy_counts_alone():
+    counts = np.array([[50.0, 1.0, 0.0], [50.0, 24.0, 0.0], [50.0, 20.0, 0.0], [0.0, 0.0, 50.0]])
+    # Twice the next bin, and 4 sqrt(5) = 8.94 deviations more.
+    assert crowded_ends(counts, 1.0).tolist() == [True, False, True, True]
+    assert crowded_ends(counts, 1.2).tolist() == [True, False, False, True]
+    assert not crowded_ends(counts[:, :2], 0.1).any()
+
+
+def test_far_values_are_counted_in_the_end_bins():
+    X = np.array([[1.7e308], [-1.7e308], [0.0], [1.0]])
+    assert histograms(X, np.array([-1e307]), np.array([1e307]), 4).tolist() == [[1, 0, 2, 1]]
+
+
+def test_the_statement_tells_what_was_asked_for_and_found():
+    model = fitted(rounds=2)
+    said = next(iter(model.privacy_.values()))
+    assert said.bounds_found[0] == "for 0.2 of the budget's mu^2, in 32 bins of the outer range"
+    low, high = model.bounds_.low[0], model.bounds_.high[0]
+    assert said.bounds_found[1] == f"0: [{low:g}, {high:g}] within [0, 64]"
+    assert said.bounds_found[1] in str(said)
+    assert said.as_dict()["bounds_found"] == list(said.bounds_found)
+
+
 @pytest.mark.parametrize(
     ("made", "message"),
     [
@@ -105,7 +140,18 @@ def test_few_rows_are_said_to_drown_in_the_noise():
         (lambda: EstimatedBounds((0, 1), share=1.0), r"share: received 1\.0"),
         (lambda: EstimatedBounds((0, 1), bins=1), "bins: received 1"),
         (lambda: fitted(privacy=fh.Privacy(0.5, 1e-6, "round")), r"privacy\.per: received 'round'; allowed: \"total\""),
-        (lambda: fitted(outer=(1.0, 0.0)), r"feature_bounds of 0: received \(1\.0, 0\.0\)"),
+        (lambda: fitted(outer=(1.0, 0.0)), r"outer: received \(1\.0, 0\.0\)"),
+        (lambda: EstimatedBounds(None), "outer: received None"),
+        (lambda: EstimatedBounds(5.0), r"outer: received 5\.0"),
+        (lambda: EstimatedBounds([(0, 1), (0, math.inf)]), r"outer\[1\]: received \(0, inf\)"),
+        (lambda: EstimatedBounds({"flow": (0, 1, 2)}), r"outer\.flow: received \(0, 1, 2\)"),
+        (lambda: EstimatedBounds((-1e308, 1e308)), "outer: .*divide into 32 bins"),
+        (lambda: EstimatedBounds((1e16, 1e16 + 2)), "outer: .*divide into 32 bins"),
+        (lambda: EstimatedBounds((0, 1), bins=100_001), "bins: received 100001"),
+        (lambda: fitted(outer=[(0, 1)] * 3), r"feature_bounds\.outer: .*there are 2 features"),
+        (lambda: fitted(outer={"flow": (0, 1)}), r"feature_bounds\.outer: .*X has no column names"),
+        (lambda: EstimatedBounds((0, 1), share=1 - 1e-16).remaining(BUDGET), r"share: received 0\.99"),
+        (lambda: fitted(feature_bounds=EstimatedBounds((0, 1), share=1 - 1e-16)), r"feature_bounds\.share: received"),
         (lambda: fitted(method="dro", privacy=None), "no budget to estimate them with"),
     ],
 )

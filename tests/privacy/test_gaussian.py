@@ -23,6 +23,9 @@ from fedhedge.privacy import (
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
+    moments_epsilon,
+    moments_mu,
+    run_mu,
 )
 
 epsilons = st.floats(-3, 1.5).map(lambda exponent: 10**exponent)
@@ -141,3 +144,40 @@ def test_delta_outside_its_range_is_refused(delta: Any) -> None:
     for function in (gaussian_mu, lambda epsilon, value: gaussian_epsilon(value, 1.0), classic_mu):
         with pytest.raises(InvalidInput, match=r"delta: received"):
             function(0.5, delta)
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-300, 1e-6, 0.5, 1 - 2**-53])
+@pytest.mark.parametrize("epsilon", [0.0, 5e-324, 1e-300, 1e-9, 1.0, 1e6, 1e16, 1e100, 1e300])
+def test_every_budget_has_a_mu(epsilon: float, delta: float) -> None:
+    """For a large budget mu^2/2 + c mu = epsilon, where Phi(-c) = delta: mu is near sqrt(2 epsilon)."""
+    mu = gaussian_mu(epsilon, delta)
+    assert 0 < mu < math.inf
+    assert moments_mu(epsilon, delta) < math.inf
+    back = gaussian_epsilon(delta, mu)
+    if epsilon >= 1:
+        assert back == pytest.approx(epsilon, rel=1e-6)
+    if epsilon >= 1e16:
+        assert mu == pytest.approx(math.sqrt(2 * epsilon), rel=1e-6)
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-6, 1 - 2**-53])
+@pytest.mark.parametrize("mu", [5e-324, 1e-200, 1e8, 1e100, 1e152])
+def test_every_mu_has_an_epsilon(mu: float, delta: float) -> None:
+    exact, moments = gaussian_epsilon(delta, mu), moments_epsilon(delta, mu)
+    assert 0 <= exact <= moments * (1 + 1e-9) < math.inf
+    if mu >= 1e8:
+        # mu^2/2 up to c mu, with c below 38.5 for any delta that a double holds.
+        assert exact == pytest.approx(mu**2 / 2, rel=1e-6)
+    assert 0 <= gaussian_delta(0.0, mu) <= 1
+    assert classic_epsilon(delta, 1e-200) == pytest.approx(1e-200 * math.sqrt(2 * (math.log(1.25) - math.log(delta))))
+
+
+def test_beyond_the_extremes_is_refused() -> None:
+    for function in (gaussian_mu, moments_mu):
+        with pytest.raises(InvalidInput, match=r"epsilon: received 1e\+301; allowed: a number in \[0, 1e\+300\]"):
+            function(1e301, 1e-6)
+    for of in (lambda mu: gaussian_epsilon(1e-6, mu), lambda mu: moments_epsilon(1e-6, mu), lambda mu: run_mu(1, [mu])):
+        with pytest.raises(InvalidInput, match=r"mu: received"):
+            of(math.inf)
+    with pytest.raises(InvalidInput, match=r"mu: received 1e\+160; allowed: a number in \[0, 1e\+152\]"):
+        gaussian_epsilon(1e-6, run_mu(4, [5e159]))

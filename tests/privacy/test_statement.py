@@ -82,9 +82,20 @@ def test_dictionary_is_json_and_text_is_readable() -> None:
         "one row (features and label) is replaced",
         "3.101 at delta = 1e-06",
         "3.73 at",
+        "to quote: the first epsilon above",
+        "simpler argument and is therefore larger",
+        "one draw tells N(0, 1) from N(mu, 1)",
     ):
         assert part in flat
-    for part in ("number of rows", "which sites exist", "hyper-parameters", "private data", "comes from a seed"):
+    for part in (
+        "number of rows",
+        "which sites exist",
+        "hyper-parameters",
+        "private data",
+        "comes from a seed",
+        "scaler in a pipeline",
+        "no file",
+    ):
         assert part in flat.split("not covered:")[1]
 
 

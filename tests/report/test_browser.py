@@ -3,8 +3,10 @@
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
+from evaluation.made_runs import make_run
 from fedhedge.report import write_report
 from report.studies import RARE, federation
 
@@ -60,3 +62,21 @@ def test_the_page_is_no_wider_than_a_phone(browse, tmp_path):
     text = path.read_text().replace("default-src 'none'", "script-src 'unsafe-inline'")
     path.write_text(text.replace("</body>", f"{WIDER}</body>"))
     assert "<title>fits</title>" in browse(path, width=500)[0]
+
+
+NAMED = ["FedAvg", "FedProx", "Scaffold", "FedeRage", "FedOpt(FedAvg)", "ScaffPD", "AgnosticFL", "ControlledFedeRage"]
+CUT = """<script>
+const shown = [...document.querySelectorAll('.scroll')].filter(box => !box.closest('details'));
+const cut = shown.filter(box => box.scrollWidth > box.clientWidth);
+document.title = cut.map(box => box.getAttribute('aria-label')).join(', ') || 'whole';
+</script>"""
+
+
+def test_no_table_in_view_is_cut_off_on_a_desk(browse, tmp_path):
+    loss = np.random.default_rng(0).random((2, 30)) * 1e30
+    runs = [make_run(loss=loss * (1 + s), seed=s, algorithm={"name": name}) for name in NAMED for s in range(2)]
+    path = write_report(runs, tmp_path / "report.html", rare=RARE)
+    text = path.read_text().replace("default-src 'none'", "script-src 'unsafe-inline'")
+    path.write_text(text.replace("</body>", f"{CUT}</body>"))
+    assert "<title>whole</title>" in browse(path)[0]
+    assert "Worst clients of each method" in browse(path, width=500)[0].split("</title>")[0]

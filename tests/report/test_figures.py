@@ -9,8 +9,9 @@ import pytest
 
 from evaluation.made_runs import make_run
 from fedhedge.checks import InvalidInput
-from fedhedge.report import write_plots
+from fedhedge.report import write_plots, write_report
 from fedhedge.report.figures import plots
+from fedhedge.report.notes import notes
 from fedhedge.report.study import Study
 from report.studies import RARE, federation
 
@@ -146,3 +147,58 @@ def test_clients_sorted_by_one_of_several_laws_say_whose():
 def test_runs_over_different_numbers_of_clients_are_refused():
     with pytest.raises(InvalidInput, match=r"clients: received \[1, 2\]"):
         Study.of({"A": [make_run([[0.5]])], "B": [make_run([[0.5, 0.5]])]})
+
+
+def losses(last, **arguments):
+    """Two clients over three evaluations; the last values of the first one are given."""
+    return make_run(loss=[[2.0, 2.0], [1.0, 1.0], [last, 0.5]], **arguments)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("last", [np.inf, np.nan])
+def test_losses_that_are_not_finite_are_left_out_and_counted(last, tmp_path):
+    runs = {"A": [losses(0.5)], "B": [losses(last, algorithm={"name": "B"})]}
+    found = named(runs)
+    write_report(runs, tmp_path / "report.html")
+    bars = found["clients"].figure.axes[1].patches
+    assert np.isnan(bars[0].get_height())
+    assert bars[1].get_height() == 0.5
+    mean, worst = (found[name] for name in ("client-mean", "worst-client"))
+    if np.isinf(last):
+        assert mean.figure.axes[0].lines[1].get_xdata().tolist() == [0, 10]
+        assert "Evaluations left out, because a value is not finite: B 1 of 3." in worst.caption
+        assert "B not finite at round 20" in worst.alt
+        assert "Left out: 1 values that are not finite." in found["clients"].caption
+    else:
+        said = notes(Study.of(runs))
+        assert "Left out of numbers over clients, because the loss is not a number: B (client 0)." in said
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_method_without_any_finite_loss_leaves_an_empty_place(tmp_path):
+    runs = {"A": [losses(0.5)], "B": [make_run(loss=np.full((3, 2), np.inf))]}
+    write_report(runs, tmp_path / "report.html")
+    assert named(runs)["client-mean"].figure.axes[0].lines[0].get_ydata() == pytest.approx([2.0, 1.0, 0.5])
+    assert "B 3 of 3" in named({"B": runs["B"]})["client-mean"].caption
+
+
+@pytest.mark.parametrize(("last", "scale"), [(30.0, "linear"), (1e4, "log"), (1e30, "log"), (-1e4, "linear")])
+def test_losses_that_range_far_have_a_logarithmic_axis(last, scale):
+    found = named({"A": [losses(0.5)], "B": [losses(last, seed=s) for s in (1, 2)]})
+    for name in ("client-mean", "worst-client", "clients"):
+        axes = found[name].figure.axes[0]
+        assert axes.get_yscale() == scale
+        assert ("Logarithmic axis." in found[name].caption) is (scale == "log")
+    if scale == "log":
+        axes = found["client-mean"].figure.axes[0]
+        low, high = axes.get_ylim()
+        assert 0 < low < 0.5
+        assert high > last / 2
+        # No label stands on another: by eye, in inches.
+        heights = axes.transData.transform([(0.0, text.get_position()[1]) for text in axes.texts])[:, 1]
+        assert abs(heights[0] - heights[1]) / axes.figure.dpi > 9.5 / 72
+
+
+def test_accuracy_keeps_its_linear_axis():
+    found = named([make_run([[0.001, 0.002], [0.9, 0.8]], loss=[[1.0, 1.0], [1e4, 0.1]])])
+    assert [found[name].figure.axes[0].get_yscale() for name in ("client-mean", "loss")] == ["linear", "log"]

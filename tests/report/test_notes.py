@@ -84,3 +84,12 @@ def test_a_tail_far_from_alpha_has_not_settled():
 def test_warnings_of_the_method_are_repeated_once():
     found = said({"A": two_seeds(said=("too few rounds",)), "B": two_seeds()})
     assert [line for line in found if "Said before the run" in line] == ["Said before the run: A (too few rounds)."]
+
+
+def test_reports_that_were_left_out_are_counted_apart():
+    runs = two_seeds(skipped=3)
+    for run in runs:
+        run.counts.update(probes=50, skipped_reports=4)
+    found = said({"A": runs})
+    assert "Uploads that were not finite were left out: A (6 of 40)." in found
+    assert "Reports that were not finite were left out: A (8 of 100)." in found

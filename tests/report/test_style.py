@@ -1,4 +1,6 @@
 import itertools
+import re
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -64,3 +66,26 @@ def test_the_readers_own_settings_come_back_and_do_not_matter():
         with style.settings():
             assert mpl.rcParams["lines.linewidth"] == 1.8
         assert mpl.rcParams.copy() == before
+
+
+@pytest.mark.parametrize("series", [style.SERIES, style.SERIES_ON_DARK])
+def test_ten_methods_have_ten_colours(series):
+    assert len(series) == 10
+    seen = [lab(linear(colour)) for colour in series]
+    # Three times what is plain at a glance.
+    assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) >= 30
+
+
+@pytest.mark.parametrize("series", [style.SERIES, style.SERIES_ON_DARK])
+@pytest.mark.parametrize("deficiency", list(DEFICIENCIES))
+def test_of_ten_colours_those_that_look_alike_to_colour_blind_readers_have_other_dashes(series, deficiency):
+    dashes = [str(look.dash) for look in style.looks([f"method {i}" for i in range(10)]).values()]
+    seen = [lab(DEFICIENCIES[deficiency] @ linear(colour)) for colour in series]
+    for a, b in itertools.combinations(range(10), 2):
+        assert np.linalg.norm(seen[a] - seen[b]) >= 7 or dashes[a] != dashes[b], (series[a], series[b])
+
+
+def test_the_page_knows_every_colour():
+    css = (Path(style.__file__).parent / "templates" / "page.css").read_text()
+    for number, (light, dark) in enumerate(zip(style.SERIES, style.SERIES_ON_DARK, strict=True)):
+        assert re.findall(rf"--series-{number}: (#[0-9a-f]{{6}});", css) == [light, dark]

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import fedhedge as fh
-from federations import same
+from federations import begin, same
 from fedhedge.algorithms import FirstOrder, traced
 from fedhedge.simulation import Faults
-from parabolas import COUNT, STEP, finished, replay
+from parabolas import COUNT, STEP, finished, parabolas, replay
 
 LAW = fh.availability.Independent([0.7, 0.5, 0.4, 0.3, 0.6])
 ROUNDS = 80
+pytestmark = pytest.mark.filterwarnings("ignore:.*without acknowledgement")
 FEDAVG = fh.algorithms.FedAvg(step=STEP)
 SCAFFOLD = fh.algorithms.Scaffold(step=STEP)
 
@@ -133,3 +134,25 @@ def test_refuses_values_out_of_range(arguments, named):
         Faults(**arguments)
     with pytest.raises(fh.InvalidInput, match=r"faults: received 0\.1; allowed: None, or faults"):
         finished(FEDAVG, LAW, faults=0.1)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "faults", "expected"),
+    [
+        (SCAFFOLD, Faults(lost=0.1, acknowledged=False), True),
+        (SCAFFOLD, Faults(lost=0.1), False),
+        (SCAFFOLD, Faults(forgets=0.5, acknowledged=False), False),
+        (FEDAVG, Faults(lost=0.1, acknowledged=False), False),
+    ],
+    ids=str,
+)
+def test_warns_where_clients_keep_a_state_of_uploads_that_never_arrived(algorithm, faults, expected):
+    clients, model = parabolas()
+    said = begin(algorithm, model, clients, LAW, faults=faults).warned
+    assert any("without acknowledgement" in text for text in said) is expected
+
+
+def test_faults_are_found_where_the_complaint_says():
+    with pytest.raises(fh.InvalidInput, match=r"such as fedhedge\.Faults\(lost=0\.1\)"):
+        finished(FEDAVG, LAW, faults=0.1)
+    assert fh.Faults is fh.simulation.Faults is Faults

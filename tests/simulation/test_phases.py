@@ -183,7 +183,8 @@ def test_non_finite_reports_and_uploads_are_left_out(client):
         algorithm, model, clients, fh.availability.Everyone(), rounds=6, batch_size=None, on_nonfinite="skip",
         evaluate_on=(), progress=False,
     )  # fmt: skip
-    assert run.counts["skipped_uploads"] == 6
+    counts = (run.counts["skipped_reports"], run.counts["skipped_uploads"])
+    assert counts == ((6, 0) if client[0] == 1e30 else (0, 6))
     assert float(run.params) == pytest.approx(1 - (1 - 4 * STEP) ** 30, abs=1e-5)
 
 
@@ -194,10 +195,47 @@ def test_a_non_finite_report_does_not_spoil_what_the_server_keeps():
     arguments = (fh.algorithms.AgnosticFL(dual_step=0.1), model, clients, fh.availability.Everyone())
     options = {"rounds": 6, "batch_size": None, "evaluate_on": (), "progress": False}
     run = fh.simulate(*arguments, on_nonfinite="skip", **options)
-    assert run.counts["skipped_uploads"] == 6
+    assert (run.counts["skipped_reports"], run.counts["skipped_uploads"]) == (6, 0)
     assert np.isfinite(float(run.params))
-    with pytest.raises(fh.Diverged):
-        fh.simulate(*arguments, **options)
+
+
+A = fh.algorithms
+
+
+@pytest.mark.parametrize(
+    ("kind", "loop"), [(A.DRFA, "compiled"), (A.DRFA, "host"), (A.AgnosticFL, "compiled"), (A.ScaffPD, "compiled")]
+)
+def test_a_report_that_is_not_finite_stops_the_run_and_is_named(kind, loop):
+    """From round 2 on, when client 1 comes for the first time; every upload before is finite."""
+    _, model = parabolas()
+    rows = np.array([(2.0, 1.0), (1e30, 1e6), (2.0, -1.0)])
+    clients = fh.data.Clients.from_splits((rows, np.zeros(3), np.arange(3)))
+    law = fh.availability.Trace(np.array([[1, 0, 1], [1, 0, 1], [1, 1, 1]], dtype=bool))
+    options = {"rounds": 5, "batch_size": None, "evaluate_on": (), "progress": False, "loop": loop}
+    with pytest.raises(fh.Diverged, match=f"{kind.name}, round 2, client 1 .*: its report is not finite") as caught:
+        fh.simulate(kind(), model, clients, law, **options)
+    assert (caught.value.round, caught.value.client) == (2, 1)
+
+
+# Single precision cannot hold such a step, which JAX warns of.
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+@pytest.mark.parametrize(
+    ("kind", "on_nonfinite"), [(A.DRFA, "skip"), (A.DRFA, "stop"), (A.AgnosticFL, "stop"), (A.ScaffPD, "stop")]
+)
+def test_a_dual_step_beyond_single_precision_stops_the_run(kind, on_nonfinite):
+    for dual_step, shown in ((1e39, r"1e\+39"), (1e308, r"1e\+308")):
+        with pytest.raises(fh.Diverged, match=f"from the reports is not finite.* dual_step is {shown}"):
+            finished(
+                kind(dual_step=dual_step), fh.availability.Everyone(), rounds=5, count=3, on_nonfinite=on_nonfinite
+            )
+
+
+@pytest.mark.parametrize("kind", [A.DRFA, A.AgnosticFL])
+def test_a_large_dual_step_puts_all_weight_on_the_worst_client(kind):
+    simulation = finished(kind(dual_step=1e36), fh.availability.Everyone(), rounds=1)
+    server = simulation.state.server
+    weights = server.weights if kind is A.DRFA else server.own
+    np.testing.assert_array_equal(weights, np.eye(len(weights))[losses(0.0).argmax()])
 
 
 @traced

@@ -100,6 +100,9 @@ class Algorithm(ABC):
     # Whether it is told the availability law, which no method knows in the field.
     oracle: ClassVar[bool] = False
 
+    def fits(self, clients: int) -> None:  # noqa: B027 - most methods fit any number
+        """Raise InvalidInput when a hyper-parameter is for another number of clients; those of `base` are its own."""
+
     @abstractmethod
     def init_server(self, start: Start) -> Tree:
         """Server state before the first round."""

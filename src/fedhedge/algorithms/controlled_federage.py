@@ -29,6 +29,8 @@ class ControlledFedeRage(ControlVariates, FedeRage):  # type: ignore[misc]  # th
     """
 
     name: ClassVar[str] = "ControlledFedeRage"
+    # Again, because the default of the base class that comes first would win.
+    step: float = None  # type: ignore[assignment]  # resolved by the tail: 0.1/kappa
 
     def __post_init__(self) -> None:
         super().__post_init__()

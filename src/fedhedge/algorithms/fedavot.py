@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import jax
@@ -59,17 +58,23 @@ class FedAvot(Reweighting):
         super().__post_init__()
         checks.instance("law", self.law, Law, "a law of fedhedge.availability, such as FixedSize(size=3)")
         if self.importance is not None:
-            checks.instance("importance", self.importance, (Sequence, np.ndarray), "a list of numbers, or None")
-            found = [checks.number(f"importance[{i}]", p, low=0.0) for i, p in enumerate(self.importance)]
-            if not math.fsum(found) > 0.0:
-                raise checks.InvalidInput("importance", found, "at least one positive number")
-            object.__setattr__(self, "importance", tuple(p / math.fsum(found) for p in found))
+            found = checks.numbers_of("importance", self.importance, low=0.0)
+            top = max(found, default=0.0)
+            if not top > 0.0:
+                raise checks.InvalidInput("importance", list(found), "at least one positive number")
+            # Relative to the largest first: the sum of numbers near the largest that there are would overflow.
+            total = math.fsum(p / top for p in found)
+            object.__setattr__(self, "importance", tuple(p / top / total for p in found))
+
+    def fits(self, clients: int) -> None:
+        super().fits(clients)
+        if self.importance is not None and len(self.importance) != clients:
+            raise checks.InvalidInput("importance", len(self.importance), f"{clients} numbers, one for each client")
 
     def plan(self, start: Start) -> transport.Plan:
         """The transport plan for a run's clients; raises InvalidInput when the importance has another length."""
+        self.fits(start.clients)
         importance = tuple(start.mass.tolist()) if self.importance is None else self.importance
-        if len(importance) != start.clients:
-            raise checks.InvalidInput("importance", len(importance), f"{start.clients} numbers, one for each client")
         return transport.solve(bound(self.law, start.clients), importance)
 
     def init_own(self, start: Start) -> Potential:

@@ -18,6 +18,8 @@ class Mifa(LatestUpdates):
     FedAvg up to rounding; its fixed point is FedAvg's with everyone present, whatever the availability: the unweighted
     optimum but for the drift of H local steps. The paper has everyone at work in the first round; here u_i is 0 until
     client i's first visit, which counts absent clients as content. Aggregation weights act as the clients' masses.
+    The paper's server steps in every round; here a round without any upload leaves the model as it is, as with every
+    method of this package.
     step: eta. server_step: eta_g > 0; take less than 1 where clients stay away for long. ball: as in FedAvg.
     Server state: (N + 2) d scalars. Raises InvalidInput when a step is not allowed.
     Source: Gu et al. 2021 (arXiv 2106.04159), Algorithm 1.

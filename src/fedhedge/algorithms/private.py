@@ -18,6 +18,8 @@ from fedhedge.privacy import Privacy, calibrate
 from fedhedge.privacy.calibration import Accounting
 
 Noise = tuple[jax.Array, ...]
+# Entries of rows this long, and their products, stay clear of the least doubles.
+SMALLEST_BOUND = 1e-100
 
 
 class Table(NamedTuple):
@@ -36,9 +38,9 @@ class Private(Algorithm):
     Neighbouring tables: one row (features and label) of one client is replaced by any other; the number of rows N_g
     is public. The guarantee is each client's own.
     noise: sigma / sensitivity of the release of the model or gradient (no unit), as `fedhedge.privacy.calibrate` gives
-    it; 0 adds none, and then nothing is private. row_bound: L; rows are scaled down to ||x||_2 <= L inside the client,
-    so that the sensitivities hold for any data. Run with local_steps=1 and batch_size=None (all rows; with
-    mini-batches of b rows the noise is that of N = b, and nothing is claimed for the sampling).
+    it; 0 adds none, and then nothing is private. row_bound: L, at least 1e-100; rows are scaled down to ||x||_2 <= L
+    inside the client, so that the sensitivities hold for any data. Run with local_steps=1 and batch_size=None (all
+    rows; with mini-batches of b rows the noise is that of N = b, and nothing is claimed for the sampling).
     Nothing is observed during local work: what would be is not covered by the noise.
     """
 
@@ -48,7 +50,7 @@ class Private(Algorithm):
 
     def __post_init__(self) -> None:
         checks.number("noise", self.noise, low=0.0)
-        checks.number("row_bound", self.row_bound, above=0.0)
+        checks.number("row_bound", self.row_bound, low=SMALLEST_BOUND)
 
     @classmethod
     def calibrated(cls, privacy: Privacy, rounds: int, *, accounting: Accounting = "exact", **settings: Any) -> Self:
@@ -107,7 +109,10 @@ class Private(Algorithm):
 def _table(features: jax.Array, labels: jax.Array, present: jax.Array | None, row_bound: float) -> Table:
     flat = features.reshape(len(labels), -1)
     here = jnp.ones(len(labels)) if present is None else present.astype(flat.dtype)
-    length = jnp.sqrt(jnp.sum(flat**2, axis=1, keepdims=True))
+    # In units of the largest entry, whose square may leave the doubles.
+    largest = jnp.max(jnp.abs(flat), axis=1, keepdims=True)
+    unit = jnp.where(largest > 0, largest, 1.0)
+    length = unit * jnp.sqrt(jnp.sum((flat / unit) ** 2, axis=1, keepdims=True))
     rows = jnp.sum(here)
     return Table(flat * (row_bound / jnp.maximum(length, row_bound)), labels, here / rows, rows)
 

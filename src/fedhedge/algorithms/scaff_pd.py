@@ -53,6 +53,8 @@ class ScaffPD(FirstOrder):
     above for those in S, 0 for others, a client's last report standing in for the round before.
     step: eta > 0. server_step: eta_g > 0. dual_step: sigma. extrapolation: theta in [0, 1]. penalty: rho (chi-square).
     Client state: g_i, between its report and the end of the same round. Uplink: a model and a scalar more than FedAvg.
+    on_nonfinite="skip" cannot help against a client whose report is finite and whose upload is not: its report is in c
+    and in lambda before its upload fails, so that others have gone along with it, and lambda tends to that client.
     Raises InvalidInput for values outside these sets.
     Source: Yu, Karimireddy, Ma and Jordan 2023 (arXiv 2307.13381), Algorithm 1, eq. (4.1), (4.2).
     """

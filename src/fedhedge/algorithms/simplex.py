@@ -13,10 +13,13 @@ def project_simplex(v: jax.Array) -> jax.Array:
     """The nearest point to v [N] with entries >= 0 that sum to one: max(v - tau, 0), with tau found without sorting.
 
     tau = (sum of the active v - 1) / (number of active v), where an entry at or below tau stops being active. A pass
-    is linear in N, and a few passes suffice. Source: Michelot 1986; Condat 2016 (Math. Programming 158), section 3.
+    is linear in N, and a few passes suffice. NaN where the largest entry is not finite: no such point exists.
+    Source: Michelot 1986; Condat 2016 (Math. Programming 158), section 3.
     """
-    # Relative to the largest entry, which always stays active: then the sums lose nothing to a common offset.
-    v = v - jnp.max(v)
+    # Relative to the largest entry, which always stays active: then the sums lose nothing to a common offset. It takes
+    # 1 at most, so that tau >= -1 and what lies below is 0 however far: sums cannot overflow.
+    top = jnp.max(v)
+    v = jnp.maximum(v - top, -1.0)
 
     def threshold(active: jax.Array) -> jax.Array:
         return (jnp.sum(jnp.where(active, v, 0.0)) - 1.0) / jnp.sum(active)
@@ -31,7 +34,8 @@ def project_simplex(v: jax.Array) -> jax.Array:
 
     everything = jnp.ones(v.shape, bool)
     active, _ = jax.lax.while_loop(going, shrink, (everything, v > threshold(everything)))
-    return jnp.where(active, jnp.maximum(v - threshold(active), 0.0), 0.0)
+    nearest = jnp.where(active, jnp.maximum(v - threshold(active), 0.0), 0.0)
+    return jnp.where(jnp.isfinite(top), nearest, jnp.nan)
 
 
 def ascend(weights: jax.Array, clients: jax.Array, here: jax.Array, gains: jax.Array, step: float) -> jax.Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import jax
@@ -37,12 +36,8 @@ class SpectralFedeRage(TailWeighted):
     gammas: tuple[float, ...] = (0.4, 0.4)
 
     def __post_init__(self) -> None:
-        for name in ("alphas", "gammas"):
-            if isinstance(getattr(self, name), str) or not isinstance(getattr(self, name), Iterable):
-                raise checks.InvalidInput(name, getattr(self, name), "a list of numbers")
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        alphas = tuple(checks.number(f"alphas[{k}]", a, above=0.0, high=1.0) for k, a in enumerate(self.alphas))
-        gammas = tuple(checks.number(f"gammas[{k}]", g, low=0.0, high=1.0) for k, g in enumerate(self.gammas))
+        alphas = checks.numbers_of("alphas", self.alphas, above=0.0, high=1.0)
+        gammas = checks.numbers_of("gammas", self.gammas, low=0.0, high=1.0)
         if not alphas or len(gammas) != len(alphas):
             raise checks.InvalidInput("gammas", gammas, f"as many numbers as alphas, at least one: {len(alphas)}")
         if sum(gammas) > 1.0 + ROUNDING:

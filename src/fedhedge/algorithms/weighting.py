@@ -38,6 +38,10 @@ class Weighting(Wrapper):
             reason = f"{self.base.name} keeps more than a mean of uploads, and other weights would break what it keeps"
             raise checks.InvalidInput("base", self.base.name, AVERAGES, reason)
 
+    def fits(self, clients: int) -> None:
+        if self.oracle:
+            bound(self.law, clients)  # type: ignore[attr-defined]
+
     def at(self, down: Tree) -> Tree:
         """Model parameters within the base's broadcast."""
         return self.base.parameters(self.start(down))

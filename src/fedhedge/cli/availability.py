@@ -30,11 +30,14 @@ def describe(given: argparse.Namespace) -> int:
 
     if given.plot is not None and given.plot.suffix not in (".png", ".svg"):
         raise InvalidInput("--plot", str(given.plot), "a file name that ends in .png or .svg")
-    law = load_config(given.config, given.overrides).law
+    config = load_config(given.config, given.overrides)
+    law, faults = config.law, config.options.faults
     table = law.describe()
     print(table.to_string(index=False))
     arrive = table["inclusion_probability"].sum()
     print(f"clients a round: {arrive:.6g} on average; rounds without any: {law.empty_probability():.6g}")
+    if faults is not None and faults.lost:
+        print(f"on top of that, each upload is lost with probability {faults.lost:g} ([faults])")
     if given.plot is not None:
         from fedhedge import files
         from fedhedge.report.participation_plot import law_plot

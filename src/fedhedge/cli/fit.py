@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ DESCRIPTION = """\
 Train a linear classifier over sites, distributionally robust and, where asked, differentially private.
 
 SITES is a folder with one .csv or .parquet file for each site, all with the same columns: the label, and numbers.
-The model folder gets model.json, arrays.npz, and privacy.txt with the privacy statement of each site, which is
-printed too.
+The model folder gets model.json, its arrays, and privacy.txt with the privacy statement of each site; the first site's
+is printed, and how the others differ. A model in the folder is replaced only with --overwrite.
 """
 EXAMPLE = """\
 a configuration file (all keys of a table have defaults; without a file the method is "dro", which is not private):
@@ -46,16 +47,26 @@ def add(commands: Any, style: dict[str, Any]) -> None:
     parser.add_argument("--config", type=Path, metavar="CONFIG.toml", help="tables [classifier] and [privacy]")
     add_overrides(parser)
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="DIR", help="folder of the model")
+    parser.add_argument("--overwrite", action="store_true", help="replace the model that the folder holds")
     parser.add_argument("--quiet", action="store_true", help="print nothing but warnings and errors")
     parser.set_defaults(execute=run)
 
 
 def run(given: argparse.Namespace) -> int:
+    from fedhedge.checks import InvalidInput
+    from fedhedge.cli import out
     from fedhedge.cli.compilation import keep_compiled
     from fedhedge.config.classifier import load_classifier
     from fedhedge.data.folder import read_sites
-    from fedhedge.estimators.folder import text
+    from fedhedge.estimators.folder import MODEL
+    from fedhedge.estimators.statements import in_brief
 
+    out.check_folder(given.out)
+    if (given.out / MODEL).exists():
+        earlier = "what the earlier model released still counts against the budget of its rows"
+        if not given.overwrite:
+            raise InvalidInput("-o", str(given.out), "a folder without a model, or --overwrite", earlier)
+        warnings.warn(f"{given.out} is overwritten; {earlier}", stacklevel=2)
     model = load_classifier(given.config, given.overrides)
     features, labels, sites = read_sites(given.sites, given.label)
     keep_compiled()
@@ -64,5 +75,5 @@ def run(given: argparse.Namespace) -> int:
     if not given.quiet:
         classes, rounds = len(model.classes_), model.n_iter_
         about = f"{len(model.sites_)} sites, {model.n_features_in_} features, {classes} classes, {rounds} rounds"
-        print(f"{given.out}: {model.method}, {about}\n\n{text(model.privacy_)}", end="")
+        print(f"{given.out}: {model.method}, {about}\n\n{in_brief(model.privacy_)}", end="")
     return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +30,13 @@ def add(commands: Any, style: dict[str, Any]) -> None:
 
 def run(given: argparse.Namespace) -> int:
     from fedhedge import FederatedDROClassifier, files
+    from fedhedge.cli import out
+    from fedhedge.data.folder import read_table
 
+    if given.out is not None:
+        out.check_file(given.out)
     model = FederatedDROClassifier.load(given.model)
-    table = _read(given.rows)
+    table = read_table(given.rows)
     predicted = _predict(model, table, given.rows.name)
     if model.label_name_ in table:
         _say_accuracy(table[model.label_name_], predicted, model, given.rows.name)
@@ -45,39 +48,35 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
-def _read(path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    from fedhedge.checks import InvalidInput
-
-    readers: dict[str, Callable[[Path], pd.DataFrame]] = {".csv": pd.read_csv, ".parquet": pd.read_parquet}
-    if path.suffix not in readers:
-        raise InvalidInput("NEW", str(path), "a file that ends in .csv or .parquet")
-    try:
-        table = readers[path.suffix](path)
-    except pd.errors.EmptyDataError:
-        table = pd.DataFrame()
-    except ValueError as error:
-        raise InvalidInput(path.name, str(error), "a readable table") from None
-    if table.empty:
-        raise InvalidInput(path.name, "no rows", "a header line and at least one row")
-    return table
-
-
 def _predict(model: FederatedDROClassifier, table: pd.DataFrame, file: str) -> Any:
     from fedhedge.checks import InvalidInput
+    from fedhedge.estimators.sites import check_columns
 
-    names, label = list(model.feature_names_in_), model.label_name_
+    label, known = model.label_name_, getattr(model, "feature_names_in_", None)
+    if known is None:
+        features = table.drop(columns=label, errors="ignore")
+        if len(features.columns) != model.n_features_in_:
+            allowed = f"{model.n_features_in_} features in the order of training, which had no column names"
+            raise InvalidInput(f"columns of {file}", ", ".join(map(str, features.columns)), allowed)
+    else:
+        _check_columns(table, list(known), label, file)
+        features = table[list(known)]
+    try:
+        check_columns(features)
+        return model.predict(features if known is not None else features.to_numpy())
+    except InvalidInput as error:
+        raise InvalidInput(f"{file}, {error.name}", error.received, error.allowed, error.hint) from None
+
+
+def _check_columns(table: pd.DataFrame, names: list[str], label: str, file: str) -> None:
+    from fedhedge.checks import InvalidInput
+
     missing = [name for name in names if name not in table]
     extra = [str(name) for name in table if name not in names and name != label]
     if missing or extra:
         parts = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"adds {', '.join(extra)}"] * bool(extra)
         allowed = f"the columns of training: {', '.join(names)}, with or without the label {label}"
         raise InvalidInput(f"columns of {file}", "; ".join(parts), allowed)
-    try:
-        return model.predict(table[names])
-    except InvalidInput as error:
-        raise InvalidInput(f"{file}, {error.name}", error.received, error.allowed, error.hint) from None
 
 
 def _say_accuracy(known: pd.Series, predicted: Any, model: FederatedDROClassifier, file: str) -> None:

@@ -26,6 +26,7 @@ def add(commands: Any, style: dict[str, Any]) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
+    from fedhedge.checks import InvalidInput
     from fedhedge.experiments.registry import EXPERIMENTS, experiment
 
     if given.list:
@@ -34,6 +35,10 @@ def run(given: argparse.Namespace) -> int:
         return 0
     chosen = experiment(given.name)
     out: Path = given.out or Path("runs") / (given.name + ("-fast" if given.fast else ""))
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput("--out", str(out), "a folder, or a place for one", error.strerror or "") from None
     if not given.quiet:
         minutes = chosen.fast_minutes if given.fast else chosen.minutes
         print(f"{given.name}: about {minutes:g} minutes on two cores; results in {out}", flush=True)

@@ -49,7 +49,13 @@ def load_classifier(path: str | Path | None, overrides: Sequence[str] = ()) -> F
         given = settle(table(content[BOUNDS], BOUNDS, "outer = [0.0, 100.0]"), ESTIMATE, BOUNDS, {}, {})
         with below(BOUNDS):
             values["feature_bounds"] = EstimatedBounds(**given)
-    made = FederatedDROClassifier(**values, privacy=_budget(content[PRIVACY]) if private else None)
+    budget = _budget(content[PRIVACY]) if private else None
+    if budget is not None and BOUNDS in content:
+        try:
+            values["feature_bounds"].remaining(budget)
+        except InvalidInput as error:
+            raise error.inside(BOUNDS) if error.name == "share" else error from None
+    made = FederatedDROClassifier(**values, privacy=budget)
     with below(CLASSIFIER):
         made.algorithm()
     return made

@@ -179,18 +179,23 @@ class Config:
         known = parameters(make)
         if "base" in known and "base" not in content:
             content["base"] = {"name": known["base"].default.name}
+        if "law" in known:
+            content.setdefault("law", None)
         values = self._settle(content, known, where, name)
         settings = {"name": name, **values}
         if "base" in known:
             inner = table(values["base"], f"{where}.base", 'name = "FedAvg"')
             values["base"], settings["base"] = self._method(inner, f"{where}.base")
         if "law" in known and values["law"] != OWN_LAW:
-            inner = table(values["law"], f"{where}.law", f'{CHOICES[OWN_LAW][1]}; or law = "{OWN_LAW}"')
+            example = f'{CHOICES[OWN_LAW][1]}; or law = "{OWN_LAW}", the law of the file itself'
+            inner = table(values["law"], f"{where}.law", example)
             values["law"], settings["law"] = self._law(inner, f"{where}.law", self._from_data())
         elif "law" in known:
             values["law"] = self.law
         with below(where):
-            return make(**values), settings
+            made = make(**values)
+            made.fits(self.number_of_clients)
+        return made, settings
 
     def _law(
         self, content: dict[str, Any], where: str, from_data: Mapping[str, Callable[[], Any]]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -10,8 +11,6 @@ import numpy as np
 import pandas as pd
 
 from fedhedge.checks import InvalidInput, nearest
-
-_READERS: dict[str, Callable[[Path], pd.DataFrame]] = {".csv": pd.read_csv, ".parquet": pd.read_parquet}
 
 
 def read_sites(path: str | PathLike[str], label: str) -> tuple[pd.DataFrame, pd.Series, np.ndarray]:
@@ -47,20 +46,11 @@ def read_site(path: str | PathLike[str], label: str) -> tuple[pd.DataFrame, pd.S
     feature is not a finite number in every row.
     """
     file = Path(path)
-    if file.suffix not in _READERS:
-        raise InvalidInput("site file", str(file), "a file that ends in .csv or .parquet")
-    try:
-        table = _READERS[file.suffix](file)
-    except pd.errors.EmptyDataError:
-        raise InvalidInput(file.name, "an empty file", "a header line and at least one row") from None
-    except (ValueError, OSError) as error:
-        raise InvalidInput(file.name, str(error), "a readable table") from None
+    table = read_table(file)
     if label not in table.columns:
         columns = ", ".join(map(str, table.columns))
         hint = nearest(label, table.columns)
         raise InvalidInput(f"{file.name}, label column", label, f"one of its columns: {columns}", hint)
-    if table.empty:
-        raise InvalidInput(file.name, "no rows", "a header line and at least one row")
     if len(table.columns) == 1:
         raise InvalidInput(file.name, f"only the label column {label!r}", "at least one feature column")
     labels = table[label]
@@ -68,6 +58,54 @@ def read_site(path: str | PathLike[str], label: str) -> tuple[pd.DataFrame, pd.S
         raise InvalidInput(f"{file.name}, column {label!r}", "a gap", "a label in every row", _first_row(labels.isna()))
     features = table.drop(columns=label)
     return pd.DataFrame({name: _numbers(file, features[name]) for name in features}), labels
+
+
+def read_table(path: str | PathLike[str]) -> pd.DataFrame:
+    """The table of a .csv or .parquet file, as it stands in the file.
+
+    Raises InvalidInput that names the file, and the column or the row, when there is no such table, a column's name
+    comes twice, a row of a .csv has more or fewer fields than the header, or there are no rows.
+    """
+    file = Path(path)
+    if file.suffix not in _READERS:
+        raise InvalidInput("table file", str(file), "a file that ends in .csv or .parquet")
+    try:
+        table = _READERS[file.suffix](file)
+    except InvalidInput:
+        raise
+    except (ValueError, OSError, csv.Error) as error:
+        raise InvalidInput(file.name, str(error), "a readable table") from None
+    _check_names(file, list(table.columns))
+    if table.empty:
+        raise InvalidInput(file.name, "no rows", "a header line and at least one row")
+    return table
+
+
+def _read_csv(file: Path) -> pd.DataFrame:
+    """The table, after its fields were counted: pandas makes an index of surplus ones, and renames repeated columns."""
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        # Of blank lines pandas makes no row.
+        records = (record for record in csv.reader(stream) if len(record) > 1 or "".join(record).strip())
+        header = next(records, None)
+        if header is None:
+            raise InvalidInput(file.name, "an empty file", "a header line and at least one row")
+        _check_names(file, header)
+        for number, record in enumerate(records, start=1):
+            if len(record) != len(header):
+                allowed = f"{len(header)} fields, as in the header"
+                raise InvalidInput(f"{file.name}, row {number}", f"{len(record)} fields", allowed)
+    return pd.read_csv(file, encoding="utf-8-sig", index_col=False)
+
+
+_READERS: dict[str, Callable[[Path], pd.DataFrame]] = {".csv": _read_csv, ".parquet": pd.read_parquet}
+
+
+def _check_names(file: Path, names: Sequence[object]) -> None:
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InvalidInput(
+            f"{file.name}, column {str(twice[0])!r}", f"{names.count(twice[0])} columns of this name", "one"
+        )
 
 
 def _numbers(file: Path, column: pd.Series) -> pd.Series:

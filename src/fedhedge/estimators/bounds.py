@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fedhedge import checks
 from fedhedge.checks import InvalidInput
 from fedhedge.privacy import EstimatedBounds, Privacy, Release, SeededNoise, histogram_sensitivity
-from fedhedge.privacy.bounds import held_range, histograms
+from fedhedge.privacy.bounds import crowded_ends, held_range, histograms
 from fedhedge.privacy.statement import Bounds as Origin
 
 FloatArray = NDArray[np.float64]
@@ -26,12 +26,16 @@ ALLOWED = (
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Ends of every feature, float64[P] each, where they come from, and what each site released for them."""
+    """Ends of every feature, float64[P] each, where they come from, and what each site released for them.
+
+    found: what an estimate found, one line a feature.
+    """
 
     low: FloatArray
     high: FloatArray
     origin: Origin
     releases: tuple[Release, ...] = ()
+    found: tuple[str, ...] = ()
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Rows with [low, high] brought to [-1, 1] and clipped there; a feature of width 0 becomes 0 within bounds."""
@@ -44,7 +48,10 @@ class Bounds:
 def check_form(given: Any, *, private: bool) -> None:
     """Refuse what cannot be bounds whatever the features are, and no bounds where a method is private."""
     if given is None and private:
-        hint = f'"{FROM_DATA}" lets the rows decide, which voids part of the guarantee'
+        hint = (
+            "fedhedge.privacy.EstimatedBounds, the table [estimated_bounds] of a file, finds them for a share of the "
+            f'budget; "{FROM_DATA}" lets the rows decide, which voids part of the guarantee'
+        )
         raise InvalidInput("feature_bounds", None, f"declared for a private method: {ALLOWED}", hint)
     if isinstance(given, str) and given != FROM_DATA:
         raise InvalidInput("feature_bounds", given, ALLOWED)
@@ -91,28 +98,75 @@ def estimate(
 
     Raises InvalidInput for outer ranges that cannot be used; warns where no bin stands out of the noise.
     """
-    outer = resolve(given.outer, X, names)
-    sensitivity = histogram_sensitivity(X.shape[1])
-    sigma = sensitivity / given.mu(privacy)
+    try:
+        outer = resolve(given.outer, X, names)
+    except InvalidInput as error:
+        name = error.name.replace("feature_bounds", "feature_bounds.outer", 1)
+        raise InvalidInput(name, error.received, error.allowed, error.hint) from None
+    release = histogram_release(given, privacy, X.shape[1])
     noise, total = SeededNoise(seed), np.zeros((X.shape[1], given.bins))
     count = int(sites.max()) + 1
     for site in range(count):
         exact = histograms(X[sites == site], outer.low, outer.high, given.bins)
         # Round 0 of the site's stream in NumPy; training draws from JAX's own.
-        total += exact + noise.draw(site, 0, [sigma], [exact.shape])[0]
-    ends = held_range(total, sigma * count**0.5)
-    unknown = np.flatnonzero((ends == (0, given.bins)).all(axis=1))
-    if len(unknown):
-        which = ", ".join(str(k if names is None else names[k]) for k in unknown[:5])
-        warnings.warn(
-            f"the outer range stays for {len(unknown)} of {len(ends)} features ({which}): their rows fill it, or noise "
-            f"of deviation {sigma * count**0.5:.3g} a bin hides them; more rows, a larger share or fewer bins help",
-            stacklevel=3,
-        )
+        total += exact + noise.draw(site, 0, [release.sigma], [exact.shape])[0]
+    deviation = release.sigma * count**0.5
+    ends = held_range(total, deviation)
+    _warn(total, ends, deviation, names)
     width = (outer.high - outer.low) / given.bins
     low, high = outer.low + width * ends[:, 0], outer.low + width * ends[:, 1]
-    released = Release(f"histograms of the features, {given.bins} bins each", sensitivity, sigma)
-    return Bounds(low, high, "estimated", (released,))
+    return Bounds(low, high, "estimated", (release,), describe(given, low, high, names))
+
+
+def histogram_release(given: EstimatedBounds, privacy: Privacy, features: int) -> Release:
+    """What each site releases once for the bounds of P features."""
+    sensitivity = histogram_sensitivity(features)
+    name = f"histograms of the features, {given.bins} bins each"
+    return Release(name, sensitivity, sensitivity / given.mu(privacy))
+
+
+def describe(given: EstimatedBounds, low: FloatArray, high: FloatArray, names: Sequence[str] | None) -> tuple[str, ...]:
+    """What was asked for and what was found: both are public, one with the settings, one by the noise."""
+    outer = resolve(given.outer, np.zeros((1, len(low))), names)
+    asked = f"for {given.share:.4g} of the budget's mu^2, in {given.bins} bins of the outer range"
+    ranges = (
+        f"{_name(k, names)}: [{low[k]:.6g}, {high[k]:.6g}] within [{outer.low[k]:.6g}, {outer.high[k]:.6g}]"
+        for k in range(len(low))
+    )
+    return (asked, *ranges)
+
+
+def _warn(counts: FloatArray, ends: NDArray[np.int64], deviation: float, names: Sequence[str] | None) -> None:
+    """Say where the noisy counts, which are public, show that the outer ranges or the bins do not suit the rows."""
+    bins = counts.shape[1]
+    unknown = (ends == (0, bins)).all(axis=1)
+    single = ends[:, 1] - ends[:, 0] == 1
+    outside = crowded_ends(counts, deviation)
+    complaints = (
+        (
+            unknown,
+            f"the outer range stays for {{}}: their rows fill it, or noise of deviation {deviation:.3g} a bin hides "
+            "them; more rows, a larger share or fewer bins help",
+        ),
+        (
+            single,
+            "one bin holds what can be seen of the rows of {}, which leaves little resolution within it; a narrower "
+            "outer range or more bins help",
+        ),
+        (
+            outside,
+            "the end bins of the outer range are crowded for {}: values beyond the range are counted there and "
+            "clipped; if there may be such, a wider outer range helps",
+        ),
+    )
+    for which, text in complaints:
+        if which.any():
+            some = ", ".join(_name(k, names) for k in np.flatnonzero(which)[:5])
+            warnings.warn(text.format(f"{which.sum()} of {len(which)} features ({some})"), stacklevel=4)
+
+
+def _name(feature: int, names: Sequence[str] | None) -> str:
+    return str(feature if names is None else names[feature])
 
 
 def _in_order(table: Mapping[str, Any], names: Sequence[str] | None) -> list[Any]:

@@ -145,6 +145,8 @@ class FederatedDROClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         features = self.bounds_(X)
         if self.intercept_scaling:
             features = np.column_stack([features, np.full(len(X), self.intercept_scaling)])
+        if isinstance(algorithm, Private):
+            statements.warn_of_noise(algorithm, len(self.classes_), features.shape[1], where.counts, self.weighting)
         clients = Clients(
             features,
             codes,
@@ -166,7 +168,8 @@ class FederatedDROClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             self.privacy_ = statements.state(
                 algorithm,
                 self.privacy,
-                where,
+                where.names,
+                where.counts,
                 trained.rounds,
                 self.bounds_,
                 classes_declared=self.classes is not None,
@@ -193,8 +196,9 @@ class FederatedDROClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return labels
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted classifier to a folder: model.json, arrays.npz, and privacy.txt with the statements.
+        """Write the fitted classifier to a folder: model.json, its arrays, and privacy.txt with the statements.
 
+        A model already there is replaced: at every moment the folder holds the old one or the new one.
         The rows, the seed and `run_` stay behind.
         """
         check_is_fitted(self)
@@ -202,7 +206,7 @@ class FederatedDROClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote; raises InvalidInput when it is damaged or something else."""
+        """Read what `save` wrote; raises InvalidInput when it is damaged, contradicts itself, or is something else."""
         return folder.read(Path(path), cls)
 
     def __getstate__(self) -> dict[str, Any]:

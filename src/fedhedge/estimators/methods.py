@@ -74,7 +74,10 @@ def build(parameters: Mapping[str, Any]) -> Algorithm:
     assert privacy is not None
     bounds = parameters["feature_bounds"]
     if isinstance(bounds, EstimatedBounds):
-        privacy = bounds.remaining(privacy)
+        try:
+            privacy = bounds.remaining(privacy)
+        except InvalidInput as error:
+            raise error.inside("feature_bounds") if error.name == "share" else error from None
     accounting = "paper" if variant == "paper" else "exact"
     return made.calibrated(privacy, rounds, accounting=accounting, **chosen)  # type: ignore[arg-type]
 

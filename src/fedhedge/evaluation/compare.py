@@ -97,7 +97,7 @@ def _over_seeds(spreads: list[Spread]) -> dict[str, float]:
 
 def _sd(values: Sequence[float]) -> float:
     """Standard deviation with divisor n - 1; NaN for a single value."""
-    return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+    return float(np.std(values, ddof=1)) if len(values) > 1 and np.isfinite(values).all() else math.nan
 
 
 def _mean(values: Sequence[float]) -> float:

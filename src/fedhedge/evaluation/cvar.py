@@ -25,4 +25,5 @@ def cvar(values: ArrayLike, alpha: float, *, upper: bool = True) -> float:
         ordered = ordered[::-1]
     # In units of one value's mass: 1 for each value inside the tail, the rest of the mass for the one at its end.
     mass = np.clip(alpha * len(ordered) - np.arange(len(ordered)), 0.0, 1.0)
-    return float(mass @ ordered / mass.sum())
+    counted = mass > 0  # 0 times infinity would be no number
+    return float(mass[counted] @ ordered[counted] / mass.sum())

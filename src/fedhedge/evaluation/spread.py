@@ -16,7 +16,8 @@ from fedhedge.evaluation.cvar import cvar
 class Spread:
     """One number for each view of a metric over clients, every client counting alike.
 
-    mean; sd: standard deviation over the clients (divisor N: they are the whole population); worst: the worst client;
+    mean; sd: standard deviation over the clients (divisor N: they are the whole population), NaN where a value is
+    infinite; worst: the worst client;
     worst_mean: mean of the worst k clients; cvar: mean of the worst tail of mass alpha; group: mean over a named
     group of clients, NaN without one.
     """
@@ -52,7 +53,7 @@ def spread(
         return Spread(*[float("nan")] * 6)
     return Spread(
         mean=float(ordered.mean()),
-        sd=float(ordered.std()),
+        sd=float(ordered.std()) if np.isfinite(ordered).all() else float("nan"),
         worst=float(ordered[0]),
         worst_mean=float(ordered[:worst].mean()),
         cvar=tail,

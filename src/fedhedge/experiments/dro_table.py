@@ -78,24 +78,33 @@ class Size:
 
 def paper(out: Path, *, fast: bool = False, quiet: bool = False) -> pd.DataFrame:
     """Both protocols as the paper has them, features of the small tables in [0, 1]."""
-    tables = small_tables("unit")
-    return run(_fast(tables) if fast else Size(SEEDS, FOLDS, (*tables, *pump())), out, quiet=quiet)
+    return _run(Size(SEEDS, FOLDS, (*small_tables("unit"), *pump())), out, fast=fast, quiet=quiet)
 
 
 def centred(out: Path, *, fast: bool = False, quiet: bool = False) -> pd.DataFrame:
     """The small tables with features in [-1, 1], which costs no privacy that [0, 1] does not."""
-    tables = small_tables("centred")
-    return run(_fast(tables) if fast else Size(SEEDS, FOLDS, tables), out, quiet=quiet)
+    return _run(Size(SEEDS, FOLDS, small_tables("centred")), out, fast=fast, quiet=quiet)
 
 
-def _fast(settings: tuple[Setting, ...]) -> Size:
-    return Size(SEEDS[:3], 2, settings[:2])
+def _run(whole: Size, out: Path, *, fast: bool, quiet: bool) -> pd.DataFrame:
+    if not fast:
+        return run(whole, out, quiet=quiet)
+    part = Size(whole.seeds[:3], 2, whole.settings[:2])
+    if not quiet:
+        names = ", ".join(setting.name for setting in part.settings)
+        print(
+            f"a part only: {names} ({len(part.settings)} of {len(whole.settings)} columns), {len(part.seeds)} of "
+            f"{len(whole.seeds)} seeds, {part.folds} folds of {whole.folds} for choosing",
+            flush=True,
+        )
+    return run(part, out, quiet=quiet)
 
 
 def run(size: Size, out: Path, *, quiet: bool = False) -> pd.DataFrame:
     """Train every method on every setting; write scores, table, differences and text to `out`; returns the table.
 
-    Cells that are in `out` already are not computed again. Raises CheckpointMismatch when they are of another form.
+    Cells that are in `out` already are not computed again. Raises CheckpointMismatch when they are of another form, or
+    damaged.
     """
     # One setting after another, so that its data are made once and its programmes compiled once.
     jobs = [(setting, method) for setting in size.settings for method in size.methods]
@@ -141,11 +150,31 @@ def _described(size: Size, setting: Setting, method: Method) -> dict[str, Any]:
 def _kept(path: Path, described: dict[str, Any]) -> dict[str, Any] | None:
     if not path.exists():
         return None
-    cell: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    lines = differences(cell["described"], described)
-    if lines:
-        raise CheckpointMismatch(f"{path} is of another table: {'; '.join(lines)} (take another folder by --out)")
+    try:
+        cell: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        lines = differences(cell["described"], described)
+        if lines:
+            raise CheckpointMismatch(f"{path} is of another table: {'; '.join(lines)} (take another folder by --out)")
+        intact = _intact(cell, len(described["seeds"]), len(described["candidates"]))
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, CheckpointMismatch):
+            raise
+        intact = False
+    if not intact:
+        raise CheckpointMismatch(f"{path} is damaged, no finished part of a table (remove it to compute it again)")
     return cell
+
+
+def _intact(cell: dict[str, Any], seeds: int, candidates: int) -> bool:
+    """Whether a cell holds a number and a choice for each seed."""
+    values, chosen, scores = (cell[name] for name in ("values", "chosen", "fold_scores"))
+    return (
+        np.shape(values) == np.shape(chosen) == (seeds,)
+        and np.ndim(scores) == 2
+        and len(scores) == seeds
+        and bool(np.isfinite(values).all() and np.isfinite(scores).all())
+        and all(type(k) is int and 0 <= k < candidates for k in chosen)
+    )
 
 
 def _computed(

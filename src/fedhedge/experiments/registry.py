@@ -31,6 +31,12 @@ class Experiment:
 
 
 EXPERIMENTS = {
+    "federage-theory": Experiment(
+        "FedeRage, Theorems 1 and 2: excess of the averaged pair against the number of rounds",
+        "federage_theory:main",
+        1.5,
+        0.5,
+    ),
     "dro-table": Experiment(
         "DP-Fed DRO, Table 1 and Section 7.1: all methods on five tables and the pump, at one exact budget",
         "dro_table:paper",

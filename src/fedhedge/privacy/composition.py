@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 
 from fedhedge import checks
-from fedhedge.privacy.gaussian import check_delta_value
+from fedhedge.privacy.gaussian import check_delta_value, check_epsilon, check_mu
 
 
 def run_mu(rounds: int, mus: Iterable[float]) -> float:
@@ -22,7 +22,7 @@ def run_mu(rounds: int, mus: Iterable[float]) -> float:
     Source: Dong, Roth and Su 2019 (arXiv 1905.02383), Corollary 3.3.
     """
     rounds = checks.integer("rounds", rounds, low=0)
-    return math.sqrt(rounds * math.fsum(checks.number("mu", mu, low=0) ** 2 for mu in mus))
+    return math.sqrt(rounds) * math.hypot(*(checks.number("mu", mu, low=0) for mu in mus))
 
 
 def moments_epsilon(delta: float, mu: float) -> float:
@@ -38,8 +38,9 @@ def moments_epsilon(delta: float, mu: float) -> float:
     Source: Abadi et al. 2016 (arXiv 1607.00133), Theorem 2 without sampling; equal to the conversion from
     concentrated privacy, Bun and Steinke 2016 (arXiv 1605.02065), Proposition 1.3.
     """
-    moments = checks.number("mu", mu, low=0) ** 2 / 2
-    return moments + 2 * math.sqrt(moments * math.log(1 / check_delta_value(delta)))
+    mu = check_mu(mu)
+    # 2 sqrt(A ln(1/delta)) = mu sqrt(2 ln(1/delta)): a small mu is not squared.
+    return mu**2 / 2 + mu * math.sqrt(-2 * math.log(check_delta_value(delta)))
 
 
 def moments_mu(epsilon: float, delta: float) -> float:
@@ -47,7 +48,7 @@ def moments_mu(epsilon: float, delta: float) -> float:
 
     sqrt(A) = sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)) and mu_tot = sqrt(2 A).
     """
-    epsilon = checks.number("epsilon", epsilon, low=0)
-    log_term = math.log(1 / check_delta_value(delta))
+    epsilon = check_epsilon(epsilon)
+    log_term = -math.log(check_delta_value(delta))
     # The difference of roots written as a quotient, so that a small epsilon does not cancel.
     return math.sqrt(2) * epsilon / (math.sqrt(log_term + epsilon) + math.sqrt(log_term))

@@ -98,8 +98,7 @@ def plan(
     classes = checks.integer("classes", classes, low=2)
     clients = checks.integer("clients", clients, low=1)
     noise = calibrate(privacy, rounds, lambda_share=lambda_share)
-    noise_norm = _expected_norm(classes * features)
-    ratio = math.sqrt(clients) * samples / (2 * noise.model * noise_norm)
+    ratio = signal_to_noise(noise.model, math.sqrt(clients) * samples, classes * features)
     # ratio is linear in samples and in the run's mu, and goes with sqrt(clients) and 1/sqrt(rounds).
     fewer_rounds = math.floor(rounds * ratio**2)
     run_mu = noise.mu * math.sqrt(rounds)
@@ -120,6 +119,15 @@ def plan(
         epsilon_needed=gaussian_epsilon(delta, run_mu / ratio),
         clients_needed=math.ceil(clients / ratio**2),
     )
+
+
+def signal_to_noise(multiplier: float, rows: float, entries: int) -> float:
+    """The norm bound of an average of mean subgradients over the expected norm of its noise, see `Plan`.
+
+    multiplier: sigma / sensitivity. entries: of the model. rows: N of one client; of an average with weights w_g over
+    clients of N_g rows, 1 / sqrt(sum (w_g / N_g)^2), which is sqrt(G) N for G equal ones.
+    """
+    return rows / (2 * multiplier * _expected_norm(entries))
 
 
 def _expected_norm(entries: int) -> float:

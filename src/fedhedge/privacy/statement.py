@@ -22,8 +22,15 @@ NOT_COVERED = (
     "which sites exist, how the rows came to be split among them, and which rounds a site took part in",
     "settings that were chosen by looking at private data (a search over hyper-parameters or seeds), unless each "
     "try is accounted",
+    "preprocessing that was fitted on the rows before they came to the method (a scaler in a pipeline, imputed gaps, "
+    "selected features)",
     "anything else published from the same table, unless it is in the same ledger",
 )
+QUOTE = (
+    "the first epsilon above, which is exact for the whole run; the paper's moments formula bounds that same epsilon "
+    "from above by a simpler argument and is therefore larger, and one round alone is not all that was released"
+)
+MU = "all releases together tell two neighbours apart as well as one draw tells N(0, 1) from N(mu, 1)"
 _BOUNDS_NOTES = {
     "declared": "declared by the site, independent of its rows; rows outside are clipped",
     "estimated": "estimated with noise, which is counted among the releases here",
@@ -32,7 +39,7 @@ _BOUNDS_NOTES = {
 }
 _SEEDED = (
     "the noise comes from a seed (simulation): it hides nothing from whoever knows the seed, nor from floating-point "
-    "attacks"
+    "attacks; a seed drawn from the system's entropy is written to no file"
 )
 
 
@@ -61,8 +68,9 @@ class Statement:
 
     site: its name. samples: its rows. rounds: those in which it released something. each_round: the releases of every
     round. once: releases made once (estimated feature bounds). requested: the budget asked for. delta: where epsilon is
-    stated. bounds: where the feature bounds come from. secure_noise: `NoiseSource.secure`. also_not_covered: what the
-    method adds to the list, such as a step size scaled with the norm of a model solved on private data.
+    stated. bounds: where the feature bounds come from. bounds_found: lines on what an estimate of them found.
+    secure_noise: `NoiseSource.secure`. also_not_covered: what the method adds to the list, such as a step size scaled
+    with the norm of a model solved on private data.
 
     Raises InvalidInput when delta >= 1/samples or an entry is outside its range.
     """
@@ -75,6 +83,7 @@ class Statement:
     requested: Privacy | None = None
     once: tuple[Release, ...] = ()
     bounds: Bounds = "declared"
+    bounds_found: tuple[str, ...] = ()
     secure_noise: bool = False
     also_not_covered: tuple[str, ...] = ()
 
@@ -147,6 +156,7 @@ class Statement:
             "epsilon_round_paper_reason": self.reason,
             "bounds": self.bounds,
             "bounds_note": _BOUNDS_NOTES[self.bounds],
+            "bounds_found": list(self.bounds_found),
             "secure_noise": self.secure_noise,
             "not_covered": list(self.not_covered),
         }
@@ -169,8 +179,11 @@ class Statement:
             _item("", f"{self.epsilon_paper:.4g} {at_delta}, whole run, the paper's moments formula"),
             _item("", f"{self.epsilon_round:.4g} {at_delta}, one round alone, exact"),
             _item("", classic),
+            _item("to quote", QUOTE),
+            _item("mu", MU),
             _item("requested", "nothing" if self.requested is None else str(self.requested)),
             _item("feature bounds", _BOUNDS_NOTES[self.bounds]),
+            *(_item("", line) for line in self.bounds_found),
             "  not covered:",
             *(_wrap(f"  - {text}", 4) for text in self.not_covered),
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedhedge.evaluation.columns import as_number, as_percent
-from fedhedge.report.layout import client_ticks, figure, headline, shortened
+from fedhedge.report.layout import client_ticks, figure, headline, logarithmic, shortened, spread_out
 from fedhedge.report.plot import Plot
 from fedhedge.report.study import Study, descending
 from fedhedge.report.style import MUTED, looks
@@ -22,9 +22,12 @@ def client_bars(study: Study) -> Plot:
     made, axes = figure([0.72] * len(labels) + [0.5], left=0.48, right=0.08, top=0.34, bottom=0.58, gap=0.36)
     rare = np.isin(order, study.rare)
     positions = np.arange(len(order))
-    highest = max(float(np.nanmax(frame.to_numpy(), initial=0.0)) for frame in study.final.values()) * scale
+    kept = {label: frame.where(np.isfinite(frame)) for label, frame in study.final.items()}
+    everything = np.concatenate([frame.to_numpy().ravel() for frame in kept.values()]) * scale
+    highest = float(np.nanmax(everything, initial=0.0))
+    wide = not percent and spread_out(everything)
     said = []
-    for row, (label, frame) in enumerate(study.final.items()):
+    for row, (label, frame) in enumerate(kept.items()):
         values = frame.reindex(order) * scale
         mean = values.mean(axis=1).to_numpy()
         colour = looks(labels)[label].colour
@@ -34,7 +37,10 @@ def client_bars(study: Study) -> Plot:
             axes[row].vlines(
                 positions, values.min(axis=1), values.max(axis=1), color=MUTED, linewidth=min(0.9, 30 / len(order))
             )
-        axes[row].set_ylim(0.0, 100.0 if percent else 1.05 * highest or 1.0)
+        if wide:
+            logarithmic(axes[row], everything)
+        else:
+            axes[row].set_ylim(0.0, 100.0 if percent else 1.05 * highest or 1.0)
         if percent:
             axes[row].set_yticks([0, 50, 100])
         numbers = study.table.loc[label].to_dict()
@@ -57,6 +63,11 @@ def client_bars(study: Study) -> Plot:
     caption = f"{study.split.capitalize()} {study.metric}{' in %' if percent else ''} of each client {end}."
     if any(not np.array_equal(run.inclusion_probabilities, inclusion) for run in study.runs):
         caption += f" Sorted by availability under {labels[0]}."
+    endless = sum(int(np.isinf(frame.to_numpy()).sum()) for frame in study.final.values())
+    if endless:
+        caption += f" Left out: {endless} values that are not finite."
+    if wide:
+        caption += " Logarithmic axis."
     if study.rare:
         caption += " Full colour: rare clients."
     if any(frame.shape[1] > 1 for frame in study.final.values()):

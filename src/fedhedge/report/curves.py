@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from fedhedge.evaluation import over_all
 from fedhedge.evaluation.columns import as_number, as_percent, with_sd
-from fedhedge.report.layout import figure, fit_beside, headline, label_ends, room_beside, shortened
+from fedhedge.report.layout import (
+    figure,
+    fit_beside,
+    headline,
+    label_ends,
+    logarithmic,
+    room_beside,
+    shortened,
+    spread_out,
+)
 from fedhedge.report.plot import Plot
 from fedhedge.report.study import Study
 from fedhedge.report.style import MUTED, Look, looks
@@ -84,16 +93,28 @@ def curve_plot(
 ) -> Plot:
     """Mean over runs (columns of each frame) by round (index), with a band of one standard deviation.
 
-    percent: values are shares, shown in percent. levels: values to mark with a horizontal line.
+    percent: values are shares, shown in percent. levels: values to mark with a horizontal line. Rounds in which a
+    run's value is not finite are left out, which the caption says; other values than shares get a logarithmic axis
+    where they range over more than a factor of 100.
     """
     labels = list(data)
+    kept = {label: frame.loc[np.isfinite(frame.to_numpy()).all(axis=1)] for label, frame in data.items()}
+    missing = [f"{label} {len(data[label]) - len(frame)} of {len(data[label])}" for label, frame in kept.items()]
+    short = [said for label, said in zip(labels, missing, strict=True) if len(kept[label]) < len(data[label])]
+    if short:
+        caption = f"{caption} Evaluations left out, because a value is not finite: {', '.join(short)}.".strip()
+    drawn = {label: frame for label, frame in kept.items() if len(frame)}
     beside = fit_beside(labels)
     below = 0.0 if beside else 0.19 * len(labels) + 0.1
     made, (axes,) = figure(
         [2.0], left=0.48, right=room_beside(labels) if beside else 0.12, top=0.38, bottom=0.5 + below, gap=0.0
     )
     scale = 100.0 if percent else 1.0
-    ends = {label: _draw(axes, frame * scale, shown[label]) for label, frame in data.items()}
+    means = np.concatenate([np.empty(0), *(frame.mean(axis=1).to_numpy() for frame in drawn.values())])
+    if not percent and spread_out(means):
+        logarithmic(axes, means)
+        caption = f"{caption} Logarithmic axis.".strip()
+    ends = {label: _draw(axes, frame * scale, shown[label]) for label, frame in drawn.items()}
     headline(axes, f"{title}, %" if percent else title)
     axes.set_xlabel("round")
     rounds = [number for frame in data.values() for number in frame.index]
@@ -105,7 +126,7 @@ def curve_plot(
         low, high = axes.get_ylim()
         axes.set_ylim(max(low, 0.0), min(high, 101.0))
     if beside:
-        label_ends(axes, {label: end for label, end in ends.items() if math.isfinite(end[1])}, shown)
+        label_ends(axes, ends, shown)
     else:
         handles = [Line2D([], [], color=shown[label].colour, linestyle=shown[label].dash) for label in labels]
         made.legend(
@@ -131,6 +152,9 @@ def _in_words(data: Mapping[str, pd.DataFrame], percent: bool) -> str:
     said = []
     for label, frame in data.items():
         last = frame.iloc[-1]
+        if not np.isfinite(last).all():
+            said.append(f"{label} not finite at round {frame.index[-1]}")
+            continue
         value = with_sd(show, last.mean(), last.std(ddof=1))
         said.append(f"{label} {value}{unit} at round {frame.index[-1]}")
     return "; ".join(said) + "."

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from fedhedge.report.style import FONT, WIDTH, Look
 
@@ -17,6 +18,8 @@ _LONGEST_DIRECT = 12
 _MOST_DIRECT = 8
 _LONGEST_LINE = 50
 _EDGE = 0.06
+# Beyond this ratio of the largest to the smallest loss the axis is logarithmic.
+_FLATTENING = 100.0
 
 
 def figure(
@@ -53,10 +56,13 @@ def room_beside(labels: Sequence[str]) -> float:
 def label_ends(axes: Axes, ends: Mapping[str, tuple[float, float]], looks: Mapping[str, Look]) -> None:
     """Write each label beside the end (x, y) of its line, moved apart where they would overlap, with a leader to it."""
     labels = sorted(ends, key=lambda label: ends[label][1])
-    low, high = axes.get_ylim()
     dots = axes.figure.dpi
+    # In units of the scale, so that distances are what the eye sees on a logarithmic axis too.
+    scale = axes.yaxis.get_transform()
+    low, high = scale.transform(np.asarray(axes.get_ylim()))
     gap = (high - low) * 1.25 * FONT / 72 / (axes.bbox.height / dots)
-    heights = spaced([ends[label][1] for label in labels], gap, low, high)
+    wanted = scale.transform(np.asarray([ends[label][1] for label in labels]))
+    heights = scale.inverted().transform(np.asarray(spaced(wanted.tolist(), gap, low, high)))
     right = axes.get_xlim()[1]
     inch = (right - axes.get_xlim()[0]) / (axes.bbox.width / dots)
     for label, height in zip(labels, heights, strict=True):
@@ -78,6 +84,23 @@ def spaced(wanted: Sequence[float], gap: float, low: float, high: float) -> list
         ceiling = placed[i] - gap
     short = max(0.0, low - placed[0]) if placed else 0.0
     return [position + short for position in placed]
+
+
+def spread_out(values: np.ndarray) -> bool:
+    """Whether values range over so much that a linear axis would flatten most of them; not where one is negative."""
+    known = values[np.isfinite(values)]
+    positive = known[known > 0]
+    return len(positive) > 0 and known.min() >= 0 and positive.max() / positive.min() > _FLATTENING
+
+
+def logarithmic(axes: Axes, values: np.ndarray) -> None:
+    """A logarithmic vertical axis round the positive ones of the values, with plain numbers at powers of ten."""
+    positive = values[np.isfinite(values) & (values > 0)]
+    axes.set_yscale("log", nonpositive="clip")
+    axes.set_ylim(positive.min() / 1.6, positive.max() * 1.6)
+    axes.yaxis.set_major_locator(LogLocator(numticks=5))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def shortened(text: str) -> str:

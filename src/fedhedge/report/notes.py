@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedhedge.evaluation import differing, over_all, participation
+from fedhedge.evaluation import by_client, differing, over_all, participation
 from fedhedge.evaluation.settings import REDRAWN
 from fedhedge.report.study import Study
 
@@ -24,6 +24,7 @@ def notes(study: Study) -> list[str]:
     kinds = {
         "Said before the run": _about(groups, _said),
         "Uploads that were not finite were left out": _about(groups, _skipped),
+        "Reports that were not finite were left out": _about(groups, _refused),
         "Uploads were weighted by rows, so that p is not the weight of a client": _about(groups, _weighted),
         "Beta has not settled: share of tail steps in the last half against alpha": _about(groups, _unsettled),
         "Rounds in which nobody got through, and which changed nothing": _about(draws, _empty),
@@ -59,10 +60,18 @@ def _comparability(study: Study) -> list[str]:
 
 
 def _missing(study: Study) -> list[str]:
-    empty = sorted({int(client) for frame in study.final.values() for client in frame.index[frame.isna().any(axis=1)]})
-    if not empty:
-        return []
-    return [f"Left out of all numbers over clients, for want of {study.split} rows: {_clients(empty)}."]
+    gone = {label: set(frame.index[frame.isna().any(axis=1)].tolist()) for label, frame in study.final.items()}
+    # Whoever has no rows has no number at any time, under any method.
+    early = [by_client(run, study.metric, study.split).iloc[0] for run in study.runs]
+    empty = sorted(client for client in set.union(*gone.values()) if all(np.isnan(first[client]) for first in early))
+    said = (
+        [f"Left out of all numbers over clients, for want of {study.split} rows: {_clients(empty)}."] if empty else []
+    )
+    lost = {label: _clients(sorted(clients - set(empty))) for label, clients in gone.items()}
+    named = "; ".join(f"{label} ({clients})" for label, clients in lost.items() if clients)
+    if named:
+        said.append(f"Left out of numbers over clients, because the {study.metric} is not a number: {named}.")
+    return said
 
 
 def _said(runs: Sequence[Run]) -> str:
@@ -72,6 +81,11 @@ def _said(runs: Sequence[Run]) -> str:
 def _skipped(runs: Sequence[Run]) -> str:
     skipped, uploads = (sum(run.counts[name] for run in runs) for name in ("skipped_uploads", "uploads"))
     return f"{skipped} of {uploads}" if skipped else ""
+
+
+def _refused(runs: Sequence[Run]) -> str:
+    refused, probes = (sum(run.counts.get(name, 0) for run in runs) for name in ("skipped_reports", "probes"))
+    return f"{refused} of {probes}" if refused else ""
 
 
 def _weighted(runs: Sequence[Run]) -> str:

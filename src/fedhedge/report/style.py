@@ -14,8 +14,12 @@ GRID = "#dcdde2"
 PAPER = "#ffffff"
 
 # After Okabe and Ito's palette, darkened where 3:1 against white asks for it; the second list is for a dark page.
-SERIES = ("#0072b2", "#d55e00", "#00916a", "#b3588e", "#8a6a00", "#4a4d57")
-SERIES_ON_DARK = ("#58aee6", "#f08a4b", "#35cf9f", "#e6a3c9", "#d9b548", "#c4c7d0")
+SERIES = (
+    "#0072b2", "#d55e00", "#00916a", "#b3588e", "#8a6a00", "#4a4d57", "#7a3ff2", "#4b8500", "#8c1515", "#d6006c",
+)  # fmt: skip
+SERIES_ON_DARK = (
+    "#58aee6", "#f08a4b", "#35cf9f", "#e6a3c9", "#d9b548", "#c4c7d0", "#a78bff", "#9bd13c", "#ff6b6b", "#ff5fae",
+)  # fmt: skip
 DASHES: tuple[Any, ...] = ("solid", (0, (5, 1.6)), (0, (1.4, 1.2)), (0, (5, 1.4, 1.2, 1.4)))
 
 # Inches: about the width of a phone's page, so that letters keep their size there.

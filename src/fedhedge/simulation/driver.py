@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import time
 import warnings
 from collections.abc import Sequence
@@ -25,8 +24,9 @@ from fedhedge.models import Architecture, Functional, Model
 from fedhedge.simulation import checkpoint
 from fedhedge.simulation.arithmetic import arithmetic
 from fedhedge.simulation.batches import Pool
+from fedhedge.simulation.costs import costs, scalars
 from fedhedge.simulation.evaluate import Evaluator, mean_loss
-from fedhedge.simulation.faults import Faults
+from fedhedge.simulation.faults import Faults, warnings_about
 from fedhedge.simulation.guard import Diverged
 from fedhedge.simulation.history import OVER_ALL, History, from_arrays, to_arrays
 from fedhedge.simulation.options import Options
@@ -37,15 +37,14 @@ from fedhedge.simulation.rounds import (
     Plan,
     Schedule,
     State,
-    Tally,
     cohort_of_one,
     compiled_cohort_of_one,
     compiled_rounds,
-    empty_tally,
     host_rounds,
 )
 from fedhedge.simulation.run import Run
 from fedhedge.simulation.schedule import Table, compact, scatter
+from fedhedge.simulation.tally import Tally, empty_tally
 from fedhedge.streams import Purpose
 
 LONGEST_CHUNK = 1000
@@ -172,7 +171,7 @@ class Simulation:
 
     def _worth_unrolling(self) -> bool:
         """Whether straight-line code pays: clients of a large model then run on several cores at once."""
-        size = _size(jax.eval_shape(self.model.init, self.inputs.keys.noise))
+        size = scalars(jax.eval_shape(self.model.init, self.inputs.keys.noise))
         return size >= UNROLL_FROM_SIZE and self.law.largest() * int(self.steps.max()) <= UNROLL_UP_TO_STEPS
 
     def _chunk_length(self) -> int:
@@ -200,19 +199,13 @@ class Simulation:
             self.inputs = self.inputs._replace(initial=states)
         messages = self._messages(server, states)
         self.observed = tuple(sorted(messages.seen))
-        self.costs = {
-            "uplink": self.algorithm.scalars(messages.up),
-            "downlink": _size(messages.inquiry) + _size(messages.down),
-            "client_state": _size(jax.eval_shape(lambda tree: jax.tree.map(lambda leaf: leaf[0], tree), states)),
-            "server_state": _size(server),
-        }
-        if self.algorithm.weighs:
-            self.costs |= {"probe_uplink": _size(messages.report), "probe_downlink": _size(messages.inquiry)}
+        self.costs = costs(self.algorithm, messages, server, states)
         self.tally = empty_tally(self.observed)
         self.history = History()
         self.took_part: list[np.ndarray] = []
-        self.done, self.skipped, self.lost, self.asked = 0, 0, 0, 0
+        self.done, self.skipped, self.refused, self.lost, self.asked = 0, 0, 0, 0, 0
         self.warned = self.algorithm.warnings(self.model, self.start, self.options.rounds, self.plan.steps)
+        self.warned += warnings_about(self.options.faults, self.costs["client_state"])
         # True once all rounds are done, or the method says that it is finished.
         self.over = False
 
@@ -291,7 +284,8 @@ class Simulation:
         trained: bool[R, S], who trained, where the method decides that. Raises Diverged when a round was not finite.
         """
         if int(tally.bad_round) >= 0:
-            raise Diverged(int(tally.bad_round), int(tally.bad_client), self.clients.names, self.algorithm)
+            failure = (int(tally.bad_round), int(tally.bad_client), self.clients.names, self.algorithm)
+            raise Diverged(*failure, report=bool(tally.bad_report))
         self.state, self.tally = state, tally
         first, self.done = self.done, int(state.done)
         stopped = self.done == self.options.rounds or self.done < first + len(table.present)
@@ -320,6 +314,7 @@ class Simulation:
         for name, value in self.algorithm.diagnostics(self.state.server).items():
             self.history.add(self.done, OVER_ALL, "server", name, float(value))
         self.skipped += int(self.tally.skipped)
+        self.refused += int(self.tally.refused)
         self.tally = empty_tally(self.observed)
 
     def _measure(self, params: Tree, prefix: str) -> None:
@@ -333,7 +328,7 @@ class Simulation:
         arrays = checkpoint.flatten(self.state, "state") | checkpoint.flatten(self.tally, "tally")
         arrays |= to_arrays(self.history.frame())
         arrays["took_part"] = self._participation()
-        arrays["done"] = np.asarray([self.done, self.skipped, self.lost, self.asked, self.over])
+        arrays["done"] = np.asarray([self.done, self.skipped, self.refused, self.lost, self.asked, self.over])
         checkpoint.write(path, self.settings, arrays)
         files.write_table(path.with_name(HISTORY_NAME), self.history.frame())
 
@@ -343,7 +338,8 @@ class Simulation:
         self.tally = jax.tree.map(jnp.asarray, checkpoint.restore(self.tally, arrays, "tally"))
         self.history = History(from_arrays(arrays))
         self.took_part = [arrays["took_part"]]
-        self.done, self.skipped, self.lost, self.asked, over = (int(value) for value in arrays["done"])
+        numbers = (int(value) for value in arrays["done"])
+        self.done, self.skipped, self.refused, self.lost, self.asked, over = numbers
         self.over = bool(over)
 
     def _participation(self) -> np.ndarray:
@@ -366,6 +362,8 @@ class Simulation:
             counts["lost_uploads"] = self.lost
         if self.algorithm.weighs:
             counts["probes"] = self.asked
+        if self.algorithm.probes:
+            counts["skipped_reports"] = self.refused
         return Run(
             model=self.model,
             params=self._host(self.algorithm.iterate(self.state.server)),
@@ -389,10 +387,6 @@ class Simulation:
 def _strong(tree: Tree) -> Tree:
     """The same arrays with types that a later value keeps: a weakly typed leaf would cost a second compilation."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.asarray(leaf).dtype), tree)
-
-
-def _size(tree: Tree) -> int:
-    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(tree))
 
 
 def _bar(total: int, done: int, name: str, progress: bool | None) -> Any:

@@ -43,3 +43,13 @@ class Faults:
             drawn[:, 0] < self.lost if self.lost else None,
             drawn[:, 1] < self.forgets if self.forgets else None,
         )
+
+
+def warnings_about(faults: Faults | None, client_state: int) -> list[str]:
+    """What these faults break in a method that keeps `client_state` scalars at each client, in words."""
+    if faults is None or not faults.lost or faults.acknowledged or not client_state:
+        return []
+    return [
+        f"uploads are lost (probability {faults.lost:g}) without acknowledgement: clients then keep states that belong "
+        f"to uploads which the server never saw, and what the method keeps at server and clients no longer agrees"
+    ]

@@ -51,7 +51,8 @@ class Options:
         checks.one_of("weighting", self.weighting, ("uniform", "rows"))
         checks.one_of("on_nonfinite", self.on_nonfinite, ("stop", "skip"))
         checks.one_of("loop", self.loop, ("auto", "compiled", "host"))
-        checks.instance("faults", self.faults, (Faults, type(None)), "None, or faults such as Faults(lost=0.1)")
+        allowed = "None, or faults such as fedhedge.Faults(lost=0.1)"
+        checks.instance("faults", self.faults, (Faults, type(None)), allowed)
 
     def steps(self, clients: int) -> np.ndarray:
         """Local steps of each client, int32[N]; raises InvalidInput when a list has another length."""

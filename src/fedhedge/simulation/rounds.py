@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from fedhedge.algorithms.base import Algorithm, Batches, Cohort, Layout, Tree
 from fedhedge.models.base import Functional
 from fedhedge.simulation.batches import Pool, draw
+from fedhedge.simulation.tally import Tally, failure
 
 # Apart from the numbers that local work may fold into a client's key.
 PROBE = 2**32 - 1
@@ -85,26 +86,6 @@ class State(NamedTuple):
     done: jax.Array
 
 
-class Tally(NamedTuple):
-    """What was seen since the last evaluation, and the first round whose aggregate was not finite.
-
-    bad_client: the first client with a non-finite upload in `bad_round`; both are -1 when there is none.
-    """
-
-    sums: dict[str, jax.Array]
-    steps: jax.Array
-    skipped: jax.Array
-    bad_round: jax.Array
-    bad_client: jax.Array
-
-
-def empty_tally(names: tuple[str, ...]) -> Tally:
-    """A tally of nothing."""
-    zero = jnp.zeros(())
-    none = jnp.asarray(-1, jnp.int32)
-    return Tally(dict.fromkeys(names, zero), zero, jnp.asarray(0, jnp.int32), none, none)
-
-
 def one_round(
     plan: Plan, inputs: Inputs, state: State, tally: Tally, item: Schedule, index: Tree
 ) -> tuple[State, Tally, jax.Array | None]:
@@ -134,17 +115,24 @@ def _open(
         return state, tally, cohort, item
     here, weights = item.steps > 0, item.weights
     seen: Tree = ()
+    bad = jnp.zeros_like(here)
     if algorithm.probes:
         seen = algorithm.probe(plan.model, *_questions(plan, inputs, state.server, cohort, item))
+        bad = here & ~_finite(seen)
         if plan.skip_nonfinite:
-            bad = here & ~_finite(seen)
             here, seen = here & ~bad, _only(~bad, seen)
             weights = _renormalised(weights, here)
-            tally = tally._replace(skipped=tally.skipped + jnp.sum(bad, dtype=jnp.int32))
+            tally = tally._replace(refused=tally.refused + jnp.sum(bad, dtype=jnp.int32))
+            bad = jnp.zeros_like(bad)
         cohort = algorithm.prepare(cohort, seen)
     key = jax.random.fold_in(inputs.keys.server, item.number)
     server, weights = algorithm.weigh(state.server, seen, Cohort(item.clients, weights, item.mass), key)
     weights = jnp.where(here, weights, 0.0)
+    # Only what the reports changed is gone through, such as dual variables: not whole models.
+    pairs = zip(jax.tree.leaves(server), jax.tree.leaves(state.server), strict=True)
+    made = [weights, *(new for new, old in pairs if new is not old)]
+    spoilt = jnp.any(bad) | ~jnp.stack([jnp.isfinite(leaf).all() for leaf in made]).all()
+    tally = failure(tally, jnp.any(here) & spoilt, item.number, item.clients, bad, report=True)
     state = state._replace(server=jax.tree.map(partial(jnp.where, jnp.any(here)), server, state.server))
     return state, tally, cohort, item._replace(weights=weights, steps=jnp.where(weights > 0.0, item.steps, 0))
 
@@ -225,15 +213,12 @@ def _settle(
     average = jax.tree.map(lambda mean, x: mean + share * (x - mean), state.average, algorithm.iterate(server))
 
     sums = {name: tally.sums[name] + jnp.sum(value) for name, value in seen.items()}
-    first_failure = ~healthy & (tally.bad_round < 0)
-    culprit = jnp.where(jnp.any(bad), item.clients[jnp.argmax(bad)], -1)
-    tally = Tally(
-        sums,
-        tally.steps + jnp.sum(jnp.where(used, item.steps, 0)),
-        tally.skipped + jnp.sum(bad, dtype=jnp.int32),
-        jnp.where(first_failure, item.number, tally.bad_round),
-        jnp.where(first_failure, culprit, tally.bad_client),
+    tally = tally._replace(
+        sums=sums,
+        steps=tally.steps + jnp.sum(jnp.where(used, item.steps, 0)),
+        skipped=tally.skipped + jnp.sum(bad, dtype=jnp.int32),
     )
+    tally = failure(tally, ~healthy, item.number, item.clients, bad, report=False)
     return State(server, clients, average, done), tally
 
 

@@ -32,7 +32,7 @@ class Run:
     method selects) and whose upload was not lost. settings: all that the result depends on. costs: scalars per round:
     uplink (of an upload) and downlink (in all) of a client that trains, probe_uplink (of a report) and probe_downlink
     (before it, part of downlink) of one that gets through to a first phase; and stored scalars. counts: rounds, uploads
-    that arrived, those left out or lost, and clients in first phases (probes).
+    that arrived, those left out or lost, clients in first phases (probes) and reports left out there.
     names, feature_names: of clients and columns. warnings: what the method said could not work. version: of the
     package that ran it.
     """

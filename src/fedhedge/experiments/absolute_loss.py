@@ -1,13 +1,18 @@
 """Five clients with |x'w - y| as loss: every objective of this family is a linear programme."""
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import fedhedge as fh
 
+Floats = NDArray[np.float64]
 CLIENTS, ROWS = 5, 4
 # Clients lie round lines of their own; the last one's is far off, and it is rarely there.
 LINES = np.array([(0.0, 1.0), (0.4, 0.5), (-0.3, 1.5), (0.9, 0.0), (2.0, -1.0)])
@@ -16,7 +21,7 @@ UNIFORM = np.full(CLIENTS, 1 / CLIENTS)
 
 
 @functools.cache
-def problem():
+def problem() -> tuple[fh.data.Clients, fh.models.Functional]:
     """Clients with four rows each, features (1, z), and the model |x'w - y|."""
     rng = np.random.default_rng(3)
     z = rng.uniform(-1, 1, CLIENTS * ROWS)
@@ -30,31 +35,40 @@ def problem():
     return clients, model
 
 
-def losses(w):
+def losses(w: Floats) -> Floats:
+    """|x'w - y| of every row."""
     rows = problem()[0].rows("train")[0].astype(float)
-    return np.abs(rows[:, :2] @ w - rows[:, 2])
+    found: Floats = np.abs(rows[:, :2] @ w - rows[:, 2])
+    return found
 
 
-def mass(weights):
+def mass(weights: Sequence[float] | Floats) -> Floats:
     """Probability of each row: the client's weight, then uniform over its rows."""
     return np.repeat(np.asarray(weights), ROWS) / ROWS
 
 
-def cvar(values, probabilities, alpha):
+def cvar(values: Floats, probabilities: Floats, alpha: float) -> float:
     """Mean of the worst alpha of a discrete distribution."""
     order = np.argsort(-values)
     before = np.concatenate([[0.0], np.cumsum(probabilities[order])[:-1]])
-    return np.sum(np.clip(alpha - before, 0.0, probabilities[order]) * values[order]) / alpha
+    return float(np.sum(np.clip(alpha - before, 0.0, probabilities[order]) * values[order]) / alpha)
 
 
-def risk(w, weights, alphas=(), gammas=()):
+def risk(
+    w: Floats, weights: Sequence[float] | Floats, alphas: Sequence[float] = (), gammas: Sequence[float] = ()
+) -> float:
     """(1 - sum gamma) E f + sum gamma_k CVaR_{alpha_k}(f), every row enumerated."""
     f, p = losses(w), mass(weights)
-    return (1 - sum(gammas)) * p @ f + sum(g * cvar(f, p, a) for a, g in zip(alphas, gammas, strict=True))
+    return float((1 - sum(gammas)) * p @ f + sum(g * cvar(f, p, a) for a, g in zip(alphas, gammas, strict=True)))
 
 
 @functools.cache
-def optimum(weights, alphas=(), gammas=(), limit=None):
+def optimum(
+    weights: tuple[float, ...],
+    alphas: tuple[float, ...] = (),
+    gammas: tuple[float, ...] = (),
+    limit: tuple[float, float] | None = None,
+) -> Floats:
     """Minimiser of `risk`, by a linear programme; limit: (alpha, bound) asks for CVaR_alpha(f) <= bound besides.
 
     Variables: w, f [rows], and for each tail beta and the overshoot s [rows] >= f - beta.
@@ -80,16 +94,24 @@ def optimum(weights, alphas=(), gammas=(), limit=None):
         tail[at], tail[at + 1 : at + 1 + n] = 1.0, p / alpha
         if k < len(alphas):
             cost += gammas[k] * tail
-        else:
+        elif limit is not None:
             upper.append(tail[None])
             bounds.append(np.array([limit[1]]))
     free = [(None, None)] * 2 + [(0, None)] * (width - 2)
     found = linprog(cost, np.vstack(upper), np.concatenate(bounds), bounds=free)
-    assert found.status == 0
-    return found.x[:2]
+    if found.status != 0:
+        raise RuntimeError(f"the linear programme was not solved: {found.message}")
+    best: Floats = found.x[:2]
+    return best
 
 
-def averaged(algorithm, rounds, law=LAW, local_steps=1, seed=0):
+def averaged(
+    algorithm: fh.algorithms.Algorithm,
+    rounds: int,
+    law: fh.availability.Law = LAW,
+    local_steps: int = 1,
+    seed: int = 0,
+) -> Floats:
     """The averaged iterate after many rounds, one row a mini-batch."""
     clients, model = problem()
     run = fh.simulate(
