@@ -1,5 +1,6 @@
 """Fixtures for all tests."""
 
+import itertools
 import os
 from pathlib import Path
 
@@ -14,14 +15,17 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 
 # A process may map so many pieces of memory (65,530 by default on Linux), and every compiled programme takes some.
-MAPS, ENOUGH = Path("/proc/self/maps"), 30_000
+MAPS, ENOUGH = Path("/proc/self/maps"), 45_000
+# Counting them takes a while, so that it is done after every so many tests.
+EVERY = 25
+tests = itertools.count(1)
 
 
 @pytest.fixture(autouse=True)
 def room_for_programmes():
     """Drop compiled programmes before the process runs into the limit."""
     yield
-    if MAPS.exists() and MAPS.read_bytes().count(b"\n") > ENOUGH:
+    if next(tests) % EVERY == 0 and MAPS.exists() and MAPS.read_bytes().count(b"\n") > ENOUGH:
         import jax
 
         jax.clear_caches()
