@@ -89,3 +89,12 @@ def test_settings_in_common_and_apart():
     assert flatten(one.settings)["data.splits.test"] == 0.2
     assert common([one, two])["algorithm.step"] == 0.1
     assert differing([one, two]) == ["algorithm.name", "seed", "algorithm.mu"]
+
+
+def test_full_participation_beside_other_laws_is_an_oracle():
+    """The ceiling that a comparison may show; where everybody is always there for all, it is the setting."""
+    some, everyone = {"name": "FixedSize", "size": 3}, {"name": "Everyone"}
+    runs = [make_run(VALUES, availability=law) for law in (some, everyone)]
+    assert [label.endswith("(oracle)") for label in group(runs)] == [False, True]
+    assert list(group({"here": runs[:1], "ceiling": runs[1:]})) == ["here", "ceiling (oracle)"]
+    assert list(group(runs[1:])) == ["FedAvg"]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _DERIVED = ".kappa"
 _LONGEST_VALUE = 24
 ORACLE = "(oracle)"
+EVERYONE = "Everyone"
 
 
 def group(runs: Sequence[Run] | Mapping[str, Sequence[Run]]) -> dict[str, list[Run]]:
@@ -23,14 +24,17 @@ def group(runs: Sequence[Run] | Mapping[str, Sequence[Run]]) -> dict[str, list[R
 
     Rows that were dealt to clients anew for each seed still are the same method. The label is the algorithm's name
     (for a method around another one: both), with the settings that differ where a name appears twice, and "(oracle)"
-    behind it when the method was told the availability law. A mapping keeps its own labels, but for that.
+    behind it when the method was told the availability law, or had everyone in each round where others had not. A
+    mapping keeps its own labels, but for that.
     Raises InvalidInput when there is no run, a label has none, or a seed twice.
     """
     if isinstance(runs, Mapping):
-        groups = {_marked(label, list(members)): list(members) for label, members in runs.items()}
+        groups = {label: list(members) for label, members in runs.items()}
     else:
         found = [part for candidates in _split(runs, ("seed", *REDRAWN)) for part in _by_draw(candidates)]
         groups = dict(zip(_labels(found), found, strict=True))
+    laws = {_law(run) for members in groups.values() for run in members}
+    groups = {_marked(label, members, laws): members for label, members in groups.items()}
     if not groups or not all(groups.values()):
         raise checks.InvalidInput("runs", {label: len(members) for label, members in groups.items()}, _ALLOWED)
     for label, members in groups.items():
@@ -75,9 +79,15 @@ def is_oracle(settings: Mapping[str, Any]) -> bool:
     return bool(settings.get("oracle")) or ("base" in settings and is_oracle(settings["base"]))
 
 
-def _marked(label: str, runs: Sequence[Run]) -> str:
-    marked = any(is_oracle(run.settings["algorithm"]) for run in runs) and ORACLE not in label
-    return f"{label} {ORACLE}" if marked else label
+def _law(run: Run) -> str:
+    return str(run.settings["availability"]["name"])
+
+
+def _marked(label: str, runs: Sequence[Run], laws: set[str]) -> str:
+    """The label with a mark where a method knows what no agnostic one can: the law, or that everyone is there."""
+    told = any(is_oracle(run.settings["algorithm"]) for run in runs)
+    control = laws != {EVERYONE} and any(_law(run) == EVERYONE for run in runs)
+    return f"{label} {ORACLE}" if (told or control) and ORACLE not in label else label
 
 
 def _labels(groups: list[list[Run]]) -> list[str]:
@@ -89,7 +99,7 @@ def _labels(groups: list[list[Run]]) -> list[str]:
         label = _label(_name(members), keys, flatten(members[0].settings))
         copies = sum(earlier == label or earlier.startswith(f"{label} #") for earlier in labels)
         labels.append(f"{label} #{copies + 1}" if copies else label)
-    return [_marked(label, members) for label, members in zip(labels, groups, strict=True)]
+    return labels
 
 
 def _label(name: str, keys: list[str], settings: dict[str, Any]) -> str:
