@@ -34,17 +34,17 @@ EXPERIMENTS = {
     "federage-theory": Experiment(
         "FedeRage, Theorems 1 and 2: excess of the averaged pair against the number of rounds",
         "federage_theory:main",
-        1.5,
+        2,
         0.5,
     ),
     "dro-table": Experiment(
         "DP-Fed DRO, Table 1 and Section 7.1: all methods on five tables and the pump, at one exact budget",
         "dro_table:paper",
-        8,
-        1.5,
+        7,
+        1,
     ),
     "dro-table-centred": Experiment(
-        "The same five tables with features in [-1, 1] instead of [0, 1]", "dro_table:centred", 4, 1.5
+        "The same five tables with features in [-1, 1] instead of [0, 1]", "dro_table:centred", 3, 1
     ),
 }
 
