@@ -231,6 +231,7 @@ FAULTS = [
         (X, Y),
         r"feature_bounds: received None; .*EstimatedBounds, the table \[estimated_bounds\]",
     ),
+    ({"verbose": "loud"}, (X, Y), r"verbose: received 'loud'"),
     ({"feature_bounds": "rows"}, (X, Y), r"feature_bounds: received 'rows'"),
     ({"feature_bounds": RANGES[:3]}, (X, Y), r"feature_bounds: .*there are 4 features"),
     ({"feature_bounds": [*RANGES[:3], (3.0, 3.0)]}, (X, Y), r"feature_bounds of 3: received \(3.0, 3.0\)"),

@@ -70,8 +70,9 @@ def run(given: argparse.Namespace) -> int:
     model = load_classifier(given.config, given.overrides)
     features, labels, sites = read_sites(given.sites, given.label)
     keep_compiled()
-    model.fit(features, labels, clients=sites)
-    model.save(given.out)
+    asked = model.verbose
+    model.set_params(verbose=asked or not given.quiet).fit(features, labels, clients=sites)
+    model.set_params(verbose=asked).save(given.out)
     if not given.quiet:
         classes, rounds = len(model.classes_), model.n_iter_
         about = f"{len(model.sites_)} sites, {model.n_features_in_} features, {classes} classes, {rounds} rounds"

@@ -57,6 +57,7 @@ class FederatedDROClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         are refused, since a constant label column is a mistake more often than not.
     variant: of "dp-dro": "default", or "paper" for the paper's steps and its accounting of the noise.
     options: further arguments of the method's class, such as {"lambda_start": 3.0} of `algorithms.DpDroAdmm`.
+    verbose: show a progress bar on standard error, where that is a terminal.
     random_state: seed of the noise. None takes one from the system's entropy, never stored; whoever knows the seed can
         take the noise off again.
 
@@ -90,6 +91,7 @@ class FederatedDROClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         allow_one_class: bool = False,
         variant: str = "default",
         options: Mapping[str, Any] | None = None,
+        verbose: bool = False,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.method = method
@@ -106,6 +108,7 @@ class FederatedDROClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.allow_one_class = allow_one_class
         self.variant = variant
         self.options = options
+        self.verbose = verbose
         self.random_state = random_state
 
     def algorithm(self) -> Algorithm:
@@ -113,6 +116,7 @@ class FederatedDROClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         checks.one_of("weighting", self.weighting, ("rows", "uniform"))
         checks.number("intercept_scaling", self.intercept_scaling, low=0.0)
         checks.boolean("allow_one_class", self.allow_one_class)
+        checks.boolean("verbose", self.verbose)
         made = methods.build(self.get_params(deep=False))
         bounds.check_form(self.feature_bounds, private=isinstance(made, Private))
         return made
@@ -156,7 +160,8 @@ class FederatedDROClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             classes=self.classes_.tolist(),
             description={"source": "arrays", "splits": "all rows train"},
         )
-        trained = training.train(algorithm, clients, methods.rounds_of(self.method, self.rounds), self.weighting, seed)
+        rounds, progress = methods.rounds_of(self.method, self.rounds), None if self.verbose else False
+        trained = training.train(algorithm, clients, rounds, self.weighting, seed, progress=progress)
         self.run_, self.sites_, self.lambda_ = trained.run, where.names, trained.lambda_
         self.n_iter_ = self.run_.counts["rounds"]
         self.coef_ = self.run_.params[:, : X.shape[1]]

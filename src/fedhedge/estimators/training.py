@@ -35,8 +35,10 @@ class Trained(NamedTuple):
     rounds: NDArray[np.int64]
 
 
-def train(algorithm: Algorithm, clients: Clients, rounds: int, weighting: str, seed: int) -> Trained:
-    """The run of `fedhedge.simulate` over all clients in every round.
+def train(
+    algorithm: Algorithm, clients: Clients, rounds: int, weighting: str, seed: int, *, progress: bool | None
+) -> Trained:
+    """The run of `fedhedge.simulate` over all clients in every round; `progress` as there.
 
     Nothing is evaluated on the rows: metrics would be releases that no noise covers.
     """
@@ -52,7 +54,7 @@ def train(algorithm: Algorithm, clients: Clients, rounds: int, weighting: str, s
     with arithmetic(algorithm.precision):
         simulation = Simulation(algorithm, CrammerSinger(), clients, Everyone(), options)
         _make_room(simulation)
-        run = simulation.run(None, resume=False, progress=False)
+        run = simulation.run(None, resume=False, progress=progress)
         states = jax.tree.map(np.asarray, simulation.state.clients)
     took_part = np.bincount(run.participation["client"], minlength=len(clients))
     return Trained(run, _lambda(algorithm, run, states, clients), took_part)
