@@ -27,6 +27,7 @@ def test_excess_is_positive_and_small_after_a_while():
     assert found.mean() < 0.02
 
 
+@pytest.mark.slow
 def test_files_and_slopes(tmp_path, monkeypatch):
     monkeypatch.setattr(federage_theory, "HORIZONS", (50, 200))
     monkeypatch.setattr(federage_theory, "SEEDS", 2)

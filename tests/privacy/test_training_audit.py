@@ -69,7 +69,10 @@ def leak(algorithm):
     return audit(table, neighbour, CLAIM.delta, confidence=0.9999)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    "name",
+    ["DpDroAdmm", "DpSgd", *(pytest.param(name, marks=pytest.mark.slow) for name in ("DpDroAdmm, paper", "DpErmAdmm"))],
+)
 def test_a_training_leaks_less_than_claimed_and_half_the_noise_is_caught(name):
     algorithm = METHODS[name]
     claimed = gaussian_mu(CLAIM.epsilon, CLAIM.delta)

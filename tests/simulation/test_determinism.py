@@ -46,10 +46,14 @@ def test_threads_do_not_matter():
 @pytest.mark.parametrize(
     ("algorithm", "law"),
     [
-        (fh.algorithms.FedeRage(beta_step=0.05), fh.availability.Independent(0.08)),
-        (fh.algorithms.Scaffold(), SPORADIC),
+        pytest.param(
+            fh.algorithms.FedeRage(beta_step=0.05),
+            fh.availability.Independent(0.08),
+            id="variable size",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(fh.algorithms.Scaffold(), SPORADIC, id="fixed size"),
     ],
-    ids=["variable size", "fixed size"],
 )
 def test_chunks_between_evaluations_do_not_matter(algorithm, law):
     runs = [

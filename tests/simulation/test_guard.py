@@ -56,7 +56,7 @@ def test_skip_keeps_the_client_state_as_it_was():
     assert (controls[[0, 1, 3]] != 0).all()
 
 
-@pytest.mark.parametrize("name", ["Scaffold", "FedeRage"])
+@pytest.mark.parametrize("name", ["Scaffold", pytest.param("FedeRage", marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("ignore:FedeRage")
 def test_empty_round_changes_nothing_and_is_counted(name):
     algorithm = fh.algorithms.METHODS[name]()
@@ -74,6 +74,7 @@ def test_empty_round_changes_nothing_and_is_counted(name):
     assert [one.counts["uploads"] for one in runs] == [3, 3]
 
 
+@pytest.mark.slow
 def test_client_that_never_comes_and_a_single_client():
     never = fh.availability.Independent([0.5] * 29 + [0.0])
     run = fh.simulate(
