@@ -75,6 +75,18 @@ def optimum(clients, radius, label_cost, norm, absent=(), weight=0.0):
     return problem.value, M.value
 
 
+def hinge_subgradient(M, X, y):
+    """Mean over rows of a subgradient of max(0, 1 + max_{k != y} m_k.x - m_y.x)."""
+    mean = np.zeros_like(M)
+    for x, own in zip(X, y, strict=True):
+        scores = M @ x
+        rival = max((k for k in range(len(M)) if k != own), key=lambda k: scores[k])
+        if 1 + scores[rival] - scores[own] > 0:
+            mean[rival] += x / len(X)
+            mean[own] -= x / len(X)
+    return mean
+
+
 def noise(seed, client, round, number, shape):
     """The standard normal numbers of release `number` of a client in a round."""
     key = streams.key(seed, streams.Purpose.NOISE)

@@ -7,21 +7,9 @@ import numpy as np
 import pytest
 
 import fedhedge as fh
-from robust_sites import noise, shares, sites, tables, watched
+from robust_sites import hinge_subgradient, noise, shares, sites, tables, watched
 
 EVERYONE = fh.availability.Everyone()
-
-
-def hinge_subgradient(M, X, y):
-    """Mean over rows of a subgradient of max(0, 1 + max_{k != y} m_k.x - m_y.x)."""
-    mean = np.zeros_like(M)
-    for x, own in zip(X, y, strict=True):
-        scores = M @ x
-        rival = max((k for k in range(len(M)) if k != own), key=lambda k: scores[k])
-        if 1 + scores[rival] - scores[own] > 0:
-            mean[rival] += x / len(X)
-            mean[own] -= x / len(X)
-    return mean
 
 
 def test_every_round_is_the_algorithm_written_out():

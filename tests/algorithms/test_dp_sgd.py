@@ -5,18 +5,7 @@ import math
 import numpy as np
 
 import fedhedge as fh
-from robust_sites import noise, sites, tables, watched
-
-
-def hinge_subgradient(M, X, y):
-    mean = np.zeros_like(M)
-    for x, own in zip(X, y, strict=True):
-        scores = M @ x
-        rival = max((k for k in range(len(M)) if k != own), key=lambda k: scores[k])
-        if 1 + scores[rival] - scores[own] > 0:
-            mean[rival] += x / len(X)
-            mean[own] -= x / len(X)
-    return mean
+from robust_sites import hinge_subgradient, noise, sites, tables, watched
 
 
 def test_every_round_is_the_algorithm_written_out_whoever_comes():

@@ -5,8 +5,7 @@ import pytest
 
 import fedhedge as fh
 from federations import begin, quadratic
-
-A, B, STEP = np.array([1.0, 9.0]), np.array([0.0, 1.0]), 0.05
+from quadratic_limits import STEP, A, B, limit
 
 
 def fedavg_fixed_point(steps, weights=(0.5, 0.5)):
@@ -15,25 +14,16 @@ def fedavg_fixed_point(steps, weights=(0.5, 0.5)):
     return np.sum(weights * contraction * B) / np.sum(weights * contraction)
 
 
-def last(algorithm, law, steps, rounds=2000):
-    clients, model = quadratic()
-    run = fh.simulate(
-        algorithm, model, clients, law, rounds=rounds, local_steps=steps, batch_size=None, evaluate_every=1000,
-        progress=False,
-    )  # fmt: skip
-    return float(run.params)
-
-
 @pytest.mark.parametrize(("steps", "published"), [([10, 10], 0.713123), ([10, 2], 0.634805)])
 def test_fedavg(steps, published):
     assert fedavg_fixed_point(steps) == pytest.approx(published, abs=5e-7)
-    found = last(fh.algorithms.FedAvg(step=STEP), fh.availability.Everyone(), steps)
+    found = limit(fh.algorithms.FedAvg(step=STEP), fh.availability.Everyone(), steps)
     assert found == pytest.approx(published, abs=2e-6)
 
 
 @pytest.mark.parametrize("steps", [10, [10, 2]])
 def test_scaffold_reaches_the_unweighted_optimum_with_everyone(steps):
-    found = last(fh.algorithms.Scaffold(step=STEP), fh.availability.Everyone(), steps)
+    found = limit(fh.algorithms.Scaffold(step=STEP), fh.availability.Everyone(), steps)
     assert found == pytest.approx(0.9, abs=2e-6)
 
 
@@ -47,7 +37,7 @@ def test_scaffold_reaches_the_unweighted_optimum_with_everyone(steps):
     ],
 )
 def test_scaffold_reaches_the_unweighted_optimum_whatever_the_availability(law):
-    assert last(fh.algorithms.Scaffold(step=STEP), law, 10, rounds=6000) == pytest.approx(0.9, abs=2e-6)
+    assert limit(fh.algorithms.Scaffold(step=STEP), law, 10, rounds=6000) == pytest.approx(0.9, abs=2e-6)
 
 
 def test_scaffold_controls_become_the_gradients_at_the_optimum():
@@ -78,13 +68,13 @@ def test_proximal_term_moves_the_fixed_point_as_its_contraction_says():
 
     slope = round_map(1.0) - round_map(0.0)
     fixed = round_map(0.0) / (1 - slope)
-    found = last(fh.algorithms.FedProx(step=STEP, mu=mu), fh.availability.Everyone(), steps)
+    found = limit(fh.algorithms.FedProx(step=STEP, mu=mu), fh.availability.Everyone(), steps)
     assert found == pytest.approx(fixed, abs=2e-6)
     assert abs(fixed - 0.713123) > 0.01
 
 
 def test_huge_proximal_term_keeps_the_model():
-    found = last(fh.algorithms.FedProx(step=1e-6, mu=1e6), fh.availability.Everyone(), 10, rounds=5)
+    found = limit(fh.algorithms.FedProx(step=1e-6, mu=1e6), fh.availability.Everyone(), 10, rounds=5)
     assert abs(found) < 1e-4
 
 
@@ -108,5 +98,5 @@ def test_weighting_by_rows_moves_the_fixed_point():
 
 def test_projection_on_the_ball_after_every_local_step():
     """Client 1 ends each step on the ball's edge, client 0 contracts to 0: x = ((1 - eta)^10 x + radius)/2."""
-    found = last(fh.algorithms.FedAvg(step=STEP, ball=0.25), fh.availability.Everyone(), 10)
+    found = limit(fh.algorithms.FedAvg(step=STEP, ball=0.25), fh.availability.Everyone(), 10)
     assert found == pytest.approx(0.25 / (2 - 0.95**10), abs=1e-6)
