@@ -238,6 +238,10 @@ class Clients:
 
     def digest(self) -> str:
         """SHA-256 of the content (arrays, client names, classes), to tell whether two runs saw the same data."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         result = hashlib.sha256()
         for array in (self.features, self.labels, self.client, self.split):
             result.update(f"{array.dtype.str}{array.shape}".encode())

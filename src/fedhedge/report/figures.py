@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedhedge import files
 from fedhedge.report import style
 from fedhedge.report.client_bars import client_bars
 from fedhedge.report.curves import metric_curves, tail_curves
@@ -30,12 +29,9 @@ def write_plots(
 
     Arguments as of `write_report`. Raises InvalidInput as `evaluation.compare` does, before anything is written.
     """
-    written = []
+    written: list[Path] = []
     for plot in plots(Study.of(runs, rare, None, split, last)):
-        for suffix, content in (("png", plot.png()), ("svg", plot.svg().encode())):
-            path = Path(folder) / f"{plot.name}.{suffix}"
-            files.write_bytes(path, content)
-            written.append(path)
+        written += plot.write(Path(folder))
     return written
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jinja2
 from markupsafe import Markup
 
 import fedhedge
@@ -16,6 +15,7 @@ from fedhedge.evaluation.columns import columns
 from fedhedge.report import tables
 from fedhedge.report.figures import plots
 from fedhedge.report.notes import notes
+from fedhedge.report.section import environment
 from fedhedge.report.settings_text import short, toml
 from fedhedge.report.study import Study
 
@@ -50,28 +50,25 @@ def write_report(
 
 def render(study: Study, title: str) -> str:
     """The page as text."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("fedhedge.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     figures = {plot.name: (plot, Markup(plot.inline())) for plot in plots(study)}
-    return environment.get_template("page.html").render(
-        title=title,
-        study=study,
-        lead=_lead(study),
-        headlines=_headlines(study),
-        notes=notes(study),
-        tables=tables,
-        figures=figures,
-        draws=study.draws(),
-        reproduce={
-            label: toml(_merged([json.loads(json.dumps(run.settings)) for run in members]))
-            for label, members in study.groups.items()
-        },
-        version=fedhedge.__version__,
+    return (
+        environment()
+        .get_template("page.html")
+        .render(
+            title=title,
+            study=study,
+            lead=_lead(study),
+            headlines=_headlines(study),
+            notes=notes(study),
+            tables=tables,
+            figures=figures,
+            draws=study.draws(),
+            reproduce={
+                label: toml(_merged([json.loads(json.dumps(run.settings)) for run in members]))
+                for label, members in study.groups.items()
+            },
+            version=fedhedge.__version__,
+        )
     )
 
 

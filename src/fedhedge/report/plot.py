@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from fedhedge import files
 from fedhedge.report import style
 
 _DPI = 200
@@ -42,9 +44,19 @@ class Plot:
             )
         return buffer.getvalue()
 
-    def inline(self) -> str:
-        """The SVG element for an HTML page: ids of its own, the page's fonts, and colours that the page can set.
+    def write(self, folder: Path) -> list[Path]:
+        """Write NAME.png and NAME.svg to the folder, each atomically; returns their paths."""
+        written = []
+        for suffix, content in (("png", self.png()), ("svg", self.svg().encode())):
+            path = folder / f"{self.name}.{suffix}"
+            files.write_bytes(path, content)
+            written.append(path)
+        return written
 
+    def inline(self, name: str | None = None) -> str:
+        """The SVG element for an HTML page: the page's fonts, and colours that the page can set.
+
+        name: what its ids start with, so that figures do not share any; None takes the figure's own name.
         A colour becomes `var(--ink)`, `var(--series-0)` and so on, with the figure's own colour as the fallback.
         """
         text = self.svg()
@@ -55,7 +67,7 @@ class Plot:
         text = re.sub(r"<svg [^>]*?(viewBox=\"[^\"]*\")[^>]*>", r"<svg \1>", text, count=1)
         text = re.sub(r"font-family: [^;\"]*;? ?", "", text)
         text = text.replace("xlink:href", "href")
-        text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{self.name}-", text)
+        text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name or self.name}-", text)
         for colour, variable in _variables().items():
             text = text.replace(colour, f"var({variable}, {colour})")
         return re.sub(r"\s*\n\s*", "\n", text).strip()

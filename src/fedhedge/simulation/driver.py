@@ -44,6 +44,7 @@ from fedhedge.simulation.rounds import (
 )
 from fedhedge.simulation.run import Run
 from fedhedge.simulation.schedule import Table, compact, scatter
+from fedhedge.simulation.settings import settings
 from fedhedge.simulation.tally import Tally, empty_tally
 from fedhedge.streams import Purpose
 
@@ -157,15 +158,7 @@ class Simulation:
                 padded=self.varying or algorithm.weighs,
             ),
         )
-        self.settings: dict[str, Any] = files.plain(
-            {
-                "algorithm": algorithm.settings(),
-                "model": model.settings(),
-                "availability": self.law.settings(),
-                "data": clients.description | {"digest": clients.digest(), "clients": len(clients)},
-            }
-            | options.settings()
-        )
+        self.settings = settings(algorithm, model, clients, law, options)
         self.chunk = self._chunk_length()
         self.begin()
 
