@@ -46,6 +46,17 @@ EXPERIMENTS = {
     "dro-table-centred": Experiment(
         "The same five tables with features in [-1, 1] instead of [0, 1]", "dro_table:centred", 3, 1
     ),
+    "federage-table1-mnist": Experiment(
+        "FedeRage, Table I on MNIST, with Figs. 4 (by round), 5 (weights) and 6 (by client), and uplink",
+        "federage_table:mnist",
+        60,
+        1.5,
+    ),
+    "federage-table1-fashion-mnist": Experiment(
+        "The same on FashionMNIST", "federage_table:fashion_mnist", 60, 1.5
+    ),
+    "federage-table1-cifar10": Experiment("The same on CIFAR-10", "federage_table:cifar10", 3000, 2.5),
+    # New entries: one line each below this comment, in the order of the papers.
 }
 
 

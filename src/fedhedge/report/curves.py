@@ -90,9 +90,11 @@ def curve_plot(
     percent: bool,
     caption: str = "",
     levels: list[float] | None = None,
+    across: str = "round",
 ) -> Plot:
     """Mean over runs (columns of each frame) by round (index), with a band of one standard deviation.
 
+    across: what the index is, when it is not the round.
     percent: values are shares, shown in percent. levels: values to mark with a horizontal line. Rounds in which a
     run's value is not finite are left out, which the caption says; other values than shares get a logarithmic axis
     where they range over more than a factor of 100.
@@ -116,7 +118,7 @@ def curve_plot(
         caption = f"{caption} Logarithmic axis.".strip()
     ends = {label: _draw(axes, frame * scale, shown[label]) for label, frame in drawn.items()}
     headline(axes, f"{title}, %" if percent else title)
-    axes.set_xlabel("round")
+    axes.set_xlabel(across)
     rounds = [number for frame in data.values() for number in frame.index]
     if min(rounds) < max(rounds):
         axes.set_xlim(min(rounds), max(rounds))
@@ -132,7 +134,7 @@ def curve_plot(
         made.legend(
             handles, list(map(shortened, labels)), loc="lower left", bbox_to_anchor=(0.0, 0.0), borderaxespad=0.2
         )
-    return Plot(name, f"{title} by round. {_in_words(data, percent)}", caption, made)
+    return Plot(name, f"{title} by {across}. {_in_words(data, percent, across)}", caption, made)
 
 
 def _draw(axes: Axes, frame: pd.DataFrame, look: Look) -> tuple[float, float]:
@@ -147,14 +149,14 @@ def _draw(axes: Axes, frame: pd.DataFrame, look: Look) -> tuple[float, float]:
     return float(rounds[-1]), float(mean.iloc[-1])
 
 
-def _in_words(data: Mapping[str, pd.DataFrame], percent: bool) -> str:
+def _in_words(data: Mapping[str, pd.DataFrame], percent: bool, across: str) -> str:
     show, unit = (as_percent, " %") if percent else (as_number, "")
     said = []
     for label, frame in data.items():
         last = frame.iloc[-1]
         if not np.isfinite(last).all():
-            said.append(f"{label} not finite at round {frame.index[-1]}")
+            said.append(f"{label} not finite at {across} {frame.index[-1]:g}")
             continue
         value = with_sd(show, last.mean(), last.std(ddof=1))
-        said.append(f"{label} {value}{unit} at round {frame.index[-1]}")
+        said.append(f"{label} {value}{unit} at {across} {frame.index[-1]:g}")
     return "; ".join(said) + "."
