@@ -61,7 +61,10 @@ def train(
     with tqdm(total=len(jobs), initial=len(jobs) - len(missing), desc=title, unit="run", disable=_hidden(quiet)) as bar:
         if side_by_side and missing:
             simulations = [jobs[k].simulation() for k in missing]
-            together(simulations)
+            with warnings.catch_warnings():
+                # What a method says of its settings is in the run, and on its page.
+                warnings.simplefilter("ignore", UserWarning)
+                together(simulations)
             for k, simulation in zip(missing, simulations, strict=True):
                 runs[k] = simulation.result()
                 runs[k].save(paths[k])  # type: ignore[union-attr]
@@ -82,7 +85,6 @@ def _hidden(quiet: bool) -> bool | None:
 def _one(job: Job, path: Path) -> Run:
     unfinished = path.with_suffix("")
     with arithmetic(job.algorithm.precision), warnings.catch_warnings():
-        # What a method says of its settings is in the run, and on its page.
         warnings.simplefilter("ignore", UserWarning)
         run = job.simulation().run(unfinished, True, False)
     run.save(path)
