@@ -8,7 +8,9 @@ from typing import Any
 
 from fedhedge.cli.compare import add_runs
 
-DESCRIPTION = "Write one self-contained HTML page with tables and plots of finished runs."
+DESCRIPTION = """\
+Write one self-contained HTML page with tables and plots of finished runs, or of what `fedhedge reproduce` left.
+"""
 
 
 def add(commands: Any, style: dict[str, Any]) -> None:
@@ -22,7 +24,12 @@ def add(commands: Any, style: dict[str, Any]) -> None:
 def run(given: argparse.Namespace) -> int:
     from fedhedge import report
     from fedhedge.cli import results
+    from fedhedge.report.section import SECTION_NAME, write_sections
 
+    if any((path / SECTION_NAME).is_file() for path in given.runs):
+        write_sections(given.runs, given.out, title=given.title)
+        print(given.out)
+        return 0
     runs = [results.load(path) for path in given.runs]
     report.write_report(runs, given.out, title=given.title, rare=given.rare, target=given.target, split=given.split)
     print(given.out)

@@ -9,8 +9,9 @@ from typing import Any
 DESCRIPTION = """\
 Compute a table or figure of the papers from nothing: data, training, choice of hyper-parameters, tables.
 
-The folder gets what is shown as CSV and text, and each finished part as it is done: the same command on the same
-folder goes on where it was stopped.
+The folder gets the numbers as CSV, figures as PNG and SVG, a page (report.html), and each finished part as it is done:
+the same command on the same folder goes on where it was stopped. `fedhedge report DIR DIR ... -o papers.html` puts
+several folders on one page.
 """
 
 
@@ -27,21 +28,21 @@ def add(commands: Any, style: dict[str, Any]) -> None:
 
 def run(given: argparse.Namespace) -> int:
     from fedhedge.checks import InvalidInput
-    from fedhedge.experiments.registry import EXPERIMENTS, experiment
+    from fedhedge.experiments.registry import EXPERIMENTS, whole
 
     if given.list:
-        for name, entry in EXPERIMENTS.items():
-            print(f"{name}  (about {entry.minutes:g} min, --fast {entry.fast_minutes:g} min)\n    {entry.title}")
+        print(_listed())
         return 0
-    chosen = experiment(given.name)
-    out: Path = given.out or Path("runs") / (given.name + ("-fast" if given.fast else ""))
+    name = whole(given.name)
+    chosen = EXPERIMENTS[name]
+    out: Path = given.out or Path("runs") / (name + ("-fast" if given.fast else ""))
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput("--out", str(out), "a folder, or a place for one", error.strerror or "") from None
     if not given.quiet:
         minutes = chosen.fast_minutes if given.fast else chosen.minutes
-        print(f"{given.name}: about {minutes:g} minutes on two cores; results in {out}", flush=True)
+        print(f"{name}: about {_time(minutes)} on two cores; results in {out}", flush=True)
     from fedhedge.cli.compilation import keep_compiled
 
     keep_compiled()
@@ -50,3 +51,17 @@ def run(given: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"the same command goes on with what is in {out}") from None
     return 0
+
+
+def _listed() -> str:
+    """All names, with what they make and how long it takes."""
+    from fedhedge.experiments.registry import EXPERIMENTS, PARTS
+
+    lines = []
+    for name, entry in EXPERIMENTS.items():
+        lines += [f"{name}  (about {_time(entry.minutes)}, --fast {_time(entry.fast_minutes)})", f"    {entry.title}"]
+    return "\n".join([*lines, *[f"{part}  (with {name})" for part, name in PARTS.items()]])
+
+
+def _time(minutes: float) -> str:
+    return f"{minutes / 60:.0f} hours" if minutes >= 120 else f"{minutes:g} min"

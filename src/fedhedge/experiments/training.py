@@ -53,7 +53,7 @@ def train(
 
     side_by_side: compute those of one shape in one programme (`fh.sweep`), which pays for small models; a run is then
     kept once its whole group is done. Otherwise one after another, each resumed where it was cut.
-    Raises CheckpointMismatch when a file there is of other settings, or damaged.
+    Raises Diverged, and CheckpointMismatch when a file there is of other settings, or damaged.
     """
     paths = [folder / f"{job.name}.npz" for job in jobs]
     runs = [_kept(job, path) for job, path in zip(jobs, paths, strict=True)]

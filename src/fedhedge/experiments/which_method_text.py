@@ -87,28 +87,28 @@ def _costs(found: Found) -> pd.DataFrame:
     return pd.DataFrame(rows.values())
 
 
+def _cells(table: pd.DataFrame) -> dict[tuple[str, str, str, str], dict[str, Any]]:
+    """The rows of the results by data set, law, method and view."""
+    keys = zip(*(table[name] for name in ("data", "law", "method", "view")), strict=True)
+    return dict(zip(keys, table.to_dict("records"), strict=True))  # type: ignore[arg-type]
+
+
 def _shown(table: pd.DataFrame, costs: pd.DataFrame) -> Table:
-    laws = list(table["law"].unique())
-    head = ["method"]
-    for law in laws:
-        head += [f"{law}\n{title}" for title in VIEWS.values()]
+    """One data set: accuracy under each law, and costs."""
+    laws, cells = list(table["law"].unique()), _cells(table)
+    data = table["data"].iloc[0]
+    head = ["method", *[f"{law}\n{title}" for law in laws for title in VIEWS.values()]]
     head += ["up\nmodels", "down\nmodels", "client\nkeeps", "server\nkeeps"]
-    known = costs.set_index("method")
+    known = {own["method"]: own for own in costs.to_dict("records")}
     rows: list[list[str]] = []
     strong = set()
-    for method, part in table.groupby("method", sort=False):
+    for method in table["method"].unique():
         row = [str(method)]
-        cells = part.set_index(["law", "view"])
-        for law in laws:
-            for view in VIEWS:
-                if (law, view) not in cells.index:
-                    row.append("")
-                    continue
-                cell = cells.loc[(law, view)]
-                if cell["low"] > 0:
-                    strong.add((len(rows), len(row)))
-                row.append(as_percent(cell["value"]))
-        own = known.loc[method]
+        for key in ((data, law, method, view) for law in laws for view in VIEWS):
+            if key in cells and cells[key]["low"] > 0:
+                strong.add((len(rows), len(row)))
+            row.append(as_percent(cells[key]["value"]) if key in cells else "")
+        own = known[method]
         sent = own["uplink"] + own["probe_uplink"]
         row += [as_number(number) for number in (sent, own["downlink"], own["client_state"], own["server_state"])]
         rows.append(row)
@@ -117,31 +117,26 @@ def _shown(table: pd.DataFrame, costs: pd.DataFrame) -> Table:
 
 def _plot(table: pd.DataFrame, view: str, title: str) -> Plot:
     """Difference to FedAvg of each method (rows) in each setting (columns)."""
-    part = table[table["view"] == view]
-    settings_of = list(dict.fromkeys(zip(part["data"], part["law"], strict=True)))
-    methods = [method for method in part["method"].unique() if method != REFERENCE]
-    known = part.set_index(["method", "data", "law"])
-    apart = np.full((len(methods), len(settings_of)), np.nan)
-    sure = np.zeros(apart.shape, bool)
-    for (row, column), _ in np.ndenumerate(apart):
-        key = (methods[row], *settings_of[column])
-        if key in known.index:
-            cell = known.loc[key]
+    cells = _cells(table)
+    places = list(dict.fromkeys((data, law) for data, law, _, _ in cells))
+    methods = [method for method in table["method"].unique() if method != REFERENCE]
+    apart = np.full((len(methods), len(places)), np.nan)
+    texts = [[""] * len(places) for _ in methods]
+    for row, column in np.ndindex(apart.shape):
+        cell = cells.get((*places[column], methods[row], view))
+        if cell is not None:
             apart[row, column] = cell["difference"]
-            sure[row, column] = cell["low"] > 0 or cell["high"] < 0
-    texts = [
-        ["" if np.isnan(value) else f"{100 * value:+.0f}{'*' if sure[row, column] else ''}" for column, value in line]
-        for row, line in ((row, list(enumerate(values))) for row, values in enumerate(apart))
-    ]
+            sure = cell["low"] > 0 or cell["high"] < 0
+            texts[row][column] = f"{100 * cell['difference']:+.0f}{'*' if sure else ''}".replace("-", "−")
     with settings():
         made, (axes,) = figure([0.19 * len(methods)], left=1.72, right=0.06, top=0.72, bottom=0.1, gap=0.0)
-        shade(axes, texts, apart / _FULL, methods, [f"{data[:7]}\n{law}" for data, law in settings_of])
+        shade(axes, texts, apart / _FULL, methods, [f"{data[:7]}\n{law}" for data, law in places])
         axes.xaxis.tick_top()
         axes.tick_params(axis="x", labelsize=6.5)
         headline(axes, f"{title[0].upper()}{title[1:]} minus FedAvg's, points")
     best = [
         f"{data}, {law}: {methods[int(np.nanargmax(apart[:, k]))]} {100 * np.nanmax(apart[:, k]):+.1f}"
-        for k, (data, law) in enumerate(settings_of)
+        for k, (data, law) in enumerate(places)
     ]
     caption = "Blue: better than FedAvg; * the paired 95 % interval excludes 0."
     return Plot(f"gain-{view}", f"Largest gains over FedAvg in the {title}. {'; '.join(best)}.", caption, made)

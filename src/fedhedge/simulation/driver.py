@@ -42,6 +42,7 @@ from fedhedge.simulation.rounds import (
     compiled_rounds,
     host_rounds,
 )
+from fedhedge.simulation.rows import on_device
 from fedhedge.simulation.run import Run
 from fedhedge.simulation.schedule import Table, compact, scatter
 from fedhedge.simulation.settings import settings
@@ -118,15 +119,15 @@ class Simulation:
         self.steps = options.steps(len(clients))
         seed, batch_size = options.seed, options.batch_size
 
-        features, labels = clients.rows("train")
+        features, labels = on_device(clients, "train", algorithm.precision)
         self.feature_shape = features.shape[1:]
         self.model = model.build(self.feature_shape, len(clients.classes or ()))
         self.evaluators = [Evaluator(self.model, clients, split, algorithm.precision) for split in self._splits()]
         self.row_counts = clients.counts("train")
         self.mass = self.row_counts if options.weighting == "rows" else np.ones(len(clients))
         pool = Pool(
-            jnp.asarray(features, algorithm.precision),
-            jnp.asarray(labels),
+            features,
+            labels,
             jnp.asarray(clients.offsets("train")[:-1], jnp.int32),
             jnp.asarray(self.row_counts, jnp.int32),
         )

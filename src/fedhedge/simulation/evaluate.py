@@ -6,11 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from fedhedge.algorithms.base import Tree
 from fedhedge.models.base import Functional
+from fedhedge.simulation.rows import on_device
 
 if TYPE_CHECKING:
     from fedhedge.data import Clients
@@ -25,22 +25,23 @@ class Evaluator:
     """
 
     def __init__(self, model: Functional, clients: Clients, split: str, precision: str) -> None:
-        features, labels = clients.rows(split)
         self.model, self.split = model, split
+        self.features, self.labels = on_device(clients, split, precision)
         self.classifies = bool(clients.classes)
-        self.rows = len(labels)
+        self.rows = len(self.labels)
         self.starts, self.counts = clients.offsets(split)[:-1], clients.counts(split)
-        size = min(BLOCK, self.rows)
-        self._blocks = []
-        for at in range(0, self.rows, size):
-            x, y = (_filled(rows[at : at + size], size) for rows in (features, labels))
-            self._blocks.append((jnp.asarray(x, precision), jnp.asarray(y)))
 
     def __call__(self, params: Tree) -> dict[str, tuple[np.ndarray, float]]:
         """Metric name -> (value of each client [N], value over all rows); NaN for a client without rows."""
-        results = [_block(self.model, self.classifies, params, x, y) for x, y in self._blocks]
-        per_row = {name: np.concatenate([np.asarray(block[name]) for block in results]) for name in results[0]}
-        return {name: self._mean(values[: self.rows].astype(np.float64)) for name, values in per_row.items()}
+        size = min(BLOCK, self.rows)
+        # The last block begins early enough to be whole.
+        starts = [min(at, self.rows - size) for at in range(0, self.rows, size)]
+        per_row: dict[str, np.ndarray] = {}
+        for at in starts:
+            found = _block(self.model, self.classifies, size, params, self.features, self.labels, at)
+            for name, values in found.items():
+                per_row.setdefault(name, np.empty(self.rows))[at : at + size] = values
+        return {name: self._mean(values) for name, values in per_row.items()}
 
     def _mean(self, values: np.ndarray) -> tuple[np.ndarray, float]:
         totals = np.diff(np.concatenate([[0.0], np.cumsum(values)])[np.append(self.starts, self.rows)])
@@ -53,14 +54,12 @@ def mean_loss(model: Functional, params: Tree, clients: Clients, precision: str)
     return Evaluator(model, clients, "train", precision)(params)["loss"][1]
 
 
-@partial(jax.jit, static_argnames=("model", "classifies"))
-def _block(model: Functional, classifies: bool, params: Tree, x: jax.Array, y: jax.Array) -> dict[str, jax.Array]:
+@partial(jax.jit, static_argnames=("model", "classifies", "size"))
+def _block(
+    model: Functional, classifies: bool, size: int, params: Tree, features: jax.Array, labels: jax.Array, at: int
+) -> dict[str, jax.Array]:
+    x, y = (jax.lax.dynamic_slice_in_dim(rows, at, size) for rows in (features, labels))
     seen = {"loss": model.loss(params, x, y)}
     if model.predict is not None and classifies:
         seen["accuracy"] = model.predict(params, x) == y
     return seen
-
-
-def _filled(rows: np.ndarray, size: int) -> np.ndarray:
-    missing = size - len(rows)
-    return rows if missing == 0 else np.concatenate([rows, np.repeat(rows[:1], missing, axis=0)])
