@@ -19,6 +19,7 @@ from fedhedge.data import ByLabel, Clients, load
 from fedhedge.evaluation import by_client
 from fedhedge.experiments import federage_table_text
 from fedhedge.experiments.federage_methods import METHODS
+from fedhedge.experiments.federage_table_text import CONTROL
 from fedhedge.experiments.search import Candidate, choose
 from fedhedge.experiments.training import Job, train
 from fedhedge.models import CNN, MLP, Model
@@ -31,7 +32,6 @@ LAWS: dict[str, Callable[[], Law]] = {
     "uniform": lambda: FixedSize(size=PER_ROUND),
     "skewed": lambda: presets.sporadic(CLIENTS, PER_ROUND),
 }
-CONTROL = "FedAvg at the step times the mean weight"
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fedhedge.experiments.federage_table import Size
     from fedhedge.simulation import Run
 
-OURS, LAST, LEVEL = "FedeRage", 10, 0.05
+OURS, CONTROL, LAST, LEVEL = "FedeRage", "FedAvg, matched", 10, 0.05
 _VIEWS = {"mean": "client mean", "worst": "worst client", "group": "rare mean", "cvar": "worst tenth"}
 _KEPT = ("step", "local_steps", "mu", "alpha", "gamma", "beta_step")
 
@@ -49,14 +49,15 @@ def write(
     plots: list[Plot] = []
     lines, apart = [], []
     for law, runs in found.items():
-        study = Study.of(runs, rare, target=_target(runs["FedAvg"]), last=LAST)
+        last = min(LAST, *(by_client(run).shape[0] for members in runs.values() for run in members))
+        study = Study.of(runs, rare, target=_target(runs["FedAvg"], last), last=last)
         own, differences = summary(study, law), against(study, law)
         lines.append(own)
         apart.append(differences)
         tables[f"{law.capitalize()} availability, accuracy in %"] = _shown(own)
         tables[f"{law.capitalize()} availability, {OURS} minus each method, points"] = _shown_differences(differences)
         tables[f"{law.capitalize()} availability, hyper-parameters"] = _shown_settings(chosen[law])
-        plots += [dataclasses.replace(plot, name=f"{law}-{plot.name}") for plot in _plots(study)]
+        plots += [_of_law(plot, law) for plot in _plots(study)]
     table, differences = pd.concat(lines), pd.concat(apart)
     section = Section(
         name=f"federage-table1-{size.dataset}",
@@ -73,9 +74,9 @@ def write(
     return table
 
 
-def _target(runs: Sequence[Run]) -> float:
+def _target(runs: Sequence[Run], last: int) -> float:
     """The client mean that FedAvg ends with: what rounds and uplink are counted to."""
-    return float(np.mean([per_client(run, last=LAST).mean() for run in runs]))
+    return float(np.mean([per_client(run, last=last).mean() for run in runs]))
 
 
 def summary(study: Study, law: str) -> pd.DataFrame:
@@ -87,7 +88,7 @@ def summary(study: Study, law: str) -> pd.DataFrame:
     compared = study.table
     rows = []
     for method, runs in study.groups.items():
-        values = np.concatenate([by_client(run).mean(axis=1).tail(LAST) for run in runs])
+        values = np.concatenate([by_client(run).mean(axis=1).tail(study.last) for run in runs])
         own = compared.loc[method]
         ours = study.groups[OURS]
         rows.append(
@@ -97,7 +98,7 @@ def summary(study: Study, law: str) -> pd.DataFrame:
                 "mean": values.mean(),
                 "sd": values.std(ddof=1),
                 "mean_minus_sd": values.mean() - values.std(ddof=1),
-                "z_p": np.nan if method == OURS else z_test(ours, runs, last=LAST).p_value,
+                "z_p": np.nan if method == OURS else z_test(ours, runs, last=study.last).p_value,
                 **{name: own[name] for name in ("worst_client", "rare", "cvar", "pooled", "loss", "client_sd")},
                 "uplink": own["uplink"],
                 "downlink": runs[0].costs["downlink"],
@@ -166,6 +167,13 @@ def _plots(study: Study) -> list[Plot]:
         return [*metric_curves(study), *participation_plots(study), client_bars(study), _sent(study)]
 
 
+def _of_law(plot: Plot, law: str) -> Plot:
+    """The figure with the law in its name, its caption and its text."""
+    said = f"{law.capitalize()} availability."
+    caption, alt = f"{said} {plot.caption}".strip(), f"{said} {plot.alt}"
+    return dataclasses.replace(plot, name=f"{law}-{plot.name}", caption=caption, alt=alt)
+
+
 def _sent(study: Study) -> Plot:
     data = study.by_round(lambda table: table.mean(axis=1), "accuracy")
     for label, frame in data.items():
@@ -197,6 +205,6 @@ def _text(size: Size, fast: bool) -> list[str]:
         "at 5 % (*); it takes consecutive evaluations as independent, so the paired t intervals over seeds are what to "
         "go by (stressed: 0 is outside). Rounds and scalars sent are counted until the client mean first reaches what "
         "FedAvg ends with.",
-        "The control, FedAvg at FedeRage's step times its mean weight, moves as far as FedeRage does without choosing "
-        "where: what FedeRage has over it is due to reweighting.",
+        f"The control, {CONTROL}, at FedeRage's step times its mean weight, moves as far as FedeRage does without "
+        "choosing where: what FedeRage has over it is due to reweighting.",
     ]
