@@ -10,7 +10,7 @@ from scipy import stats
 import fedhedge as fh
 from evaluation.made_runs import make_run
 from fedhedge.experiments import federage_table
-from fedhedge.experiments.federage_table import CONTROL, Size, mean_weight, run
+from fedhedge.experiments.federage_table import CONTROL, Size, run
 from fedhedge.experiments.federage_table_text import against, summary
 from fedhedge.report.study import Study
 
@@ -63,18 +63,6 @@ def small_clients():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(600, 4))
     return fh.data.Clients.from_arrays(X, (X @ [1, -1, 0.5, 0] > 0).astype(int), np.repeat(np.arange(30), 20))
-
-
-def test_the_mean_weight_is_the_identity_of_beta(small_clients):
-    """With nothing projected and all steps counted: mean of w = 1 + (beta_T - beta_0)/(eta_beta H T)."""
-    method = fh.algorithms.FedeRage(alpha=0.3, gamma=0.5, beta_step=0.01, cap=100.0, beta_start=0.5)
-    law, rounds, steps = fh.availability.FixedSize(size=3), 40, 4
-    found = fh.simulate(
-        method, fh.models.Linear(), small_clients, law, rounds=rounds, local_steps=steps, batch_size=5, evaluate_every=7
-    )
-    history = found.history
-    beta = history[history.metric == "beta"]["value"].iloc[-1]
-    assert mean_weight(found) == pytest.approx(1 + (beta - 0.5) / (0.01 * steps * rounds), abs=1e-4)
 
 
 @pytest.mark.slow

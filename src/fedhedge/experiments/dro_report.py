@@ -13,27 +13,53 @@ import pandas as pd
 from fedhedge import files
 from fedhedge.evaluation import paired_t
 from fedhedge.experiments.dro_methods import Method
+from fedhedge.experiments.registry import EXPERIMENTS
 from fedhedge.privacy import gaussian_mu, moments_epsilon
+from fedhedge.report.section import Section, in_terminal, write_section
+from fedhedge.report.tables import Table
 
 if TYPE_CHECKING:
     from fedhedge.experiments.dro_table import Setting
 
 OURS = "dp-dro"
+MINUS = "DP-Fed DRO, default, minus"
 Cells = Mapping[tuple[str, str], Mapping[str, Any]]
 
 
 def write(
-    out: Path, settings: Sequence[Setting], methods: Sequence[Method], cells: Cells, *, quiet: bool
+    out: Path,
+    command: str,
+    name: str,
+    settings: Sequence[Setting],
+    methods: Sequence[Method],
+    cells: Cells,
+    *,
+    quiet: bool,
 ) -> pd.DataFrame:
-    """Write scores.csv, table.csv, differences.csv and table.txt; returns the table (and prints the text).
+    """Write scores.csv, table.csv, differences.csv, table.txt and the page; returns the table (and prints the text).
 
-    table: setting, method, mean, error (standard error over seeds), seeds. differences: the default DP-Fed DRO minus
-    each other private method, mean over seeds with its 95 % interval and p-value by Student's t.
+    command: what makes it again. name: of the experiment. table: setting, method, mean, error (standard error over
+    seeds), seeds. differences: the default DP-Fed DRO minus each other private method, mean over seeds with its 95 %
+    interval and p-value by Student's t.
     """
     scores, table, apart = _scores(cells), _table(settings, methods, cells), _differences(settings, methods, cells)
-    text = _text(settings, methods, table, apart)
-    for name, frame in (("scores", scores), ("table", table), ("differences", apart)):
-        files.write_text(out / f"{name}.csv", frame.to_csv(index=False))
+    budgets = [f"{setting.name}: {_budget(setting)}." for setting in settings]
+    seeds = len(next(iter(cells.values()))["values"])
+    section = Section(
+        name,
+        EXPERIMENTS[name].title,
+        [
+            f"Mean ± standard error over {seeds} seeds, each with a split, noise and folds of its own; four clients, a "
+            f"tenth of whose labels is wrong. {MINUS} is the mean of the paired differences, with * where their 95 % "
+            "interval excludes 0.",
+            " ".join(budgets),
+        ],
+        command,
+        tables=_tables(settings, methods, table, apart),
+        data={"scores": scores, "table": table, "differences": apart},
+    )
+    write_section(out, section)
+    text = "\n\n".join([in_terminal(section), *dict.fromkeys(budgets)]) + "\n"
     files.write_text(out / "table.txt", text)
     if not quiet:
         print(text, end="")
@@ -70,40 +96,41 @@ def _differences(settings: Sequence[Setting], methods: Sequence[Method], cells: 
     return pd.DataFrame(lines, columns=["setting", "other", "difference", "low", "high", "p_value", "seeds"])
 
 
-def _text(settings: Sequence[Setting], methods: Sequence[Method], table: pd.DataFrame, apart: pd.DataFrame) -> str:
+def _tables(
+    settings: Sequence[Setting], methods: Sequence[Method], table: pd.DataFrame, apart: pd.DataFrame
+) -> dict[str, Table]:
+    """Means and differences, a pair of tables for all columns of one metric, scaling and number of rounds."""
     means, errors = (table.pivot(index="method", columns="setting", values=name) for name in ("mean", "error"))
     moved, low, high = (
         apart.pivot(index="other", columns="setting", values=name) for name in ("difference", "low", "high")
     )
-    left = max(len(method.title) for method in methods)
-    lines = []
+    found = {}
     for kind, group in itertools.groupby(settings, lambda setting: (setting.metric, setting.scaling, setting.rounds)):
-        own = list(group)
-        names = [setting.name for setting in own]
-        lines += ["{}, features {}, {} rounds; mean +- standard error over seeds".format(*kind)]
-        lines += [f"  {text}" for text in dict.fromkeys(_budget(setting) for setting in own)]
-        lines += ["", _line("", names, left)]
+        names = [setting.name for setting in group]
+        heading = "{}, features {}, {} rounds".format(*kind)
+        rows = [
+            [method.title, *[f"{means[name][method.name]:.3f} ± {errors[name][method.name]:.3f}" for name in names]]
+            for method in methods
+        ]
+        found[heading] = Table(["method", *names], rows)
+        rows, strong = [], set()
         for method in methods:
-            cells = [f"{means[name][method.name]:.3f} +- {errors[name][method.name]:.3f}" for name in names]
-            lines.append(_line(method.title, cells, left))
-        lines += ["", "DP-Fed DRO, default, minus (* where the paired 95 % interval excludes 0):"]
-        for method in methods:
-            if method.name in moved.index:
-                sure = {name: low[name][method.name] > 0 or high[name][method.name] < 0 for name in names}
-                cells = [f"{moved[name][method.name]:+.3f}{'*' if sure[name] else ' '}" for name in names]
-                lines.append(_line(method.title, cells, left))
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _line(title: str, cells: Sequence[str], left: int) -> str:
-    return (title.ljust(left) + "".join(f"{cell:>16}" for cell in cells)).rstrip()
+            if method.name not in moved.index:
+                continue
+            for column, name in enumerate(names, start=1):
+                if low[name][method.name] > 0 or high[name][method.name] < 0:
+                    strong.add((len(rows), column))
+            signs = ["*" if (len(rows), column) in strong else "" for column in range(1, len(names) + 1)]
+            values = [f"{moved[name][method.name]:+.3f}" for name in names]
+            rows.append([method.title, *map("".join, zip(values, signs, strict=True))])
+        found[f"{MINUS} ({heading})"] = Table(["method", *names], rows, frozenset(strong))
+    return found
 
 
 def _budget(setting: Setting) -> str:
     privacy = setting.privacy
     stated = moments_epsilon(privacy.delta, gaussian_mu(privacy.epsilon, privacy.delta))
     return (
-        f"private methods: epsilon = {privacy.epsilon:.3f} at delta = {privacy.delta:g} for the whole run, exactly; "
-        f"the paper's {setting.per_round:g} a round, which it states as {stated:.2f} in all"
+        f"private methods keep to epsilon = {privacy.epsilon:.3f} at delta = {privacy.delta:g} for the whole run, "
+        f"exactly; the paper's {setting.per_round:g} a round, which it states as {stated:.2f} in all"
     )

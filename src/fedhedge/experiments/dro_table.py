@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,11 +14,11 @@ from tqdm import tqdm
 
 from fedhedge import files
 from fedhedge.experiments import dro_report
+from fedhedge.experiments.dro_cells import FOLDER, Cell, command, kept
 from fedhedge.experiments.dro_methods import METHODS, Method
 from fedhedge.experiments.selection import Metric, accuracy, final_scores, fold_scores, macro_f1, simulated
 from fedhedge.experiments.tables_data import FLIPPED, PUMP, TABLES, Problem, problem
 from fedhedge.privacy import Privacy, calibrate, spent
-from fedhedge.simulation.checkpoint import CheckpointMismatch, differences
 
 METRICS: dict[str, Metric] = {"macro-F1": macro_f1, "accuracy": accuracy}
 # The paper's noise, whose exact total is the budget of every private method: 5 % of each round's mu^2 is for lambda.
@@ -78,17 +77,18 @@ class Size:
 
 def paper(out: Path, *, fast: bool = False, quiet: bool = False) -> pd.DataFrame:
     """Both protocols as the paper has them, features of the small tables in [0, 1]."""
-    return _run(Size(SEEDS, FOLDS, (*small_tables("unit"), *pump())), out, fast=fast, quiet=quiet)
+    whole = Size(SEEDS, FOLDS, (*small_tables("unit"), *pump()))
+    return _run("dro-table", whole, out, fast=fast, quiet=quiet)
 
 
 def centred(out: Path, *, fast: bool = False, quiet: bool = False) -> pd.DataFrame:
     """The small tables with features in [-1, 1], which costs no privacy that [0, 1] does not."""
-    return _run(Size(SEEDS, FOLDS, small_tables("centred")), out, fast=fast, quiet=quiet)
+    return _run("dro-table-centred", Size(SEEDS, FOLDS, small_tables("centred")), out, fast=fast, quiet=quiet)
 
 
-def _run(whole: Size, out: Path, *, fast: bool, quiet: bool) -> pd.DataFrame:
+def _run(name: str, whole: Size, out: Path, *, fast: bool, quiet: bool) -> pd.DataFrame:
     if not fast:
-        return run(whole, out, quiet=quiet)
+        return run(whole, out, name=name, quiet=quiet)
     part = Size(whole.seeds[:3], 2, whole.settings[:2])
     if not quiet:
         names = ", ".join(setting.name for setting in part.settings)
@@ -97,35 +97,46 @@ def _run(whole: Size, out: Path, *, fast: bool, quiet: bool) -> pd.DataFrame:
             f"{len(whole.seeds)} seeds, {part.folds} folds of {whole.folds} for choosing",
             flush=True,
         )
-    return run(part, out, quiet=quiet)
+    return run(part, out, name=name, fast=True, quiet=quiet)
 
 
-def run(size: Size, out: Path, *, quiet: bool = False) -> pd.DataFrame:
-    """Train every method on every setting; write scores, table, differences and text to `out`; returns the table.
+def run(size: Size, out: Path, *, name: str = "dro-table", fast: bool = False, quiet: bool = False) -> pd.DataFrame:
+    """Train every method on every setting; write scores, table, differences, text and page; returns the table.
+
+    name, fast: what `fedhedge reproduce` is given for it. Raises as `computed` does.
+    """
+    cells = computed(size, out, quiet=quiet)
+    return dro_report.write(out, command(name, fast), name, size.settings, size.methods, cells, quiet=quiet)
+
+
+def computed(size: Size, out: Path, *, quiet: bool = False) -> dict[tuple[str, str], Cell]:
+    """Scores and choices of every method on every setting, by (setting, method).
 
     Cells that are in `out` already are not computed again. Raises CheckpointMismatch when they are of another form, or
     damaged.
     """
     # One setting after another, so that its data are made once and its programmes compiled once.
     jobs = [(setting, method) for setting in size.settings for method in size.methods]
-    cells: dict[tuple[str, str], dict[str, Any]] = {}
-    made: dict[str, dict[int, Problem]] = {}
+    cells: dict[tuple[str, str], Cell] = {}
+    made: dict[tuple[str, str], dict[int, Problem]] = {}
     with tqdm(jobs, unit="cell", disable=True if quiet else None) as bar:
         for setting, method in bar:
             bar.set_description(f"{setting.name}, {method.name}")
             # What no budget touches is the same in all columns of a table.
             column = setting.name if method.private else setting.table
-            path = out / "cells" / f"{column}-{method.name}.json"
+            path = out / FOLDER / f"{column}-{method.name}.json"
             described = _described(size, setting, method)
-            cell = _kept(path, described)
+            candidates = len(described["candidates"])
+            cell = kept(path, described, functools.partial(_intact, seeds=len(size.seeds), candidates=candidates))
             if cell is None:
-                if setting.name not in made:
-                    made = {setting.name: setting.problems(size.seeds, size.folds)}
+                data = setting.table, setting.scaling
+                if data not in made:
+                    made = {data: setting.problems(size.seeds, size.folds)}
                 earlier = cells.get((setting.name, method.choice_of or ""))
-                cell = {"described": described} | _computed(setting, method, made[setting.name], earlier)
+                cell = {"described": described} | _computed(setting, method, made[data], earlier)
                 files.write_json(path, cell)
             cells[setting.name, method.name] = cell
-    return dro_report.write(out, size.settings, size.methods, cells, quiet=quiet)
+    return cells
 
 
 def _described(size: Size, setting: Setting, method: Method) -> dict[str, Any]:
@@ -147,25 +158,7 @@ def _described(size: Size, setting: Setting, method: Method) -> dict[str, Any]:
     return described
 
 
-def _kept(path: Path, described: dict[str, Any]) -> dict[str, Any] | None:
-    if not path.exists():
-        return None
-    try:
-        cell: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        lines = differences(cell["described"], described)
-        if lines:
-            raise CheckpointMismatch(f"{path} is of another table: {'; '.join(lines)} (take another folder by --out)")
-        intact = _intact(cell, len(described["seeds"]), len(described["candidates"]))
-    except (ValueError, KeyError, TypeError) as error:
-        if isinstance(error, CheckpointMismatch):
-            raise
-        intact = False
-    if not intact:
-        raise CheckpointMismatch(f"{path} is damaged, no finished part of a table (remove it to compute it again)")
-    return cell
-
-
-def _intact(cell: dict[str, Any], seeds: int, candidates: int) -> bool:
+def _intact(cell: Cell, seeds: int, candidates: int) -> bool:
     """Whether a cell holds a number and a choice for each seed."""
     values, chosen, scores = (cell[name] for name in ("values", "chosen", "fold_scores"))
     return (

@@ -19,6 +19,7 @@ from fedhedge.data import ByLabel, Clients, load
 from fedhedge.evaluation import by_client
 from fedhedge.experiments import federage_table_text
 from fedhedge.experiments.federage_methods import METHODS
+from fedhedge.experiments.federage_runs import mean_weight
 from fedhedge.experiments.federage_table_text import CONTROL
 from fedhedge.experiments.search import Candidate, choose
 from fedhedge.experiments.training import Job, train
@@ -106,7 +107,7 @@ def _chosen(
     chosen: dict[str, Candidate] = {}
     lines = []
     for method in METHODS:
-        start = method.start.varied({"step": method.start.algorithm.step * size.step / 0.1})  # type: ignore[attr-defined]
+        start = method.start.varied({"step": method.start.algorithm.step * (size.step / 0.1)})  # type: ignore[attr-defined]
         if method.after is not None:
             earlier = chosen[method.after]
             start = start.varied({"step": earlier.algorithm.step, "local_steps": earlier.local_steps})  # type: ignore[attr-defined]
@@ -155,19 +156,6 @@ def _final(
     weight = float(np.mean([mean_weight(run) for run in runs["FedeRage"]]))
     runs[CONTROL] = trained(CONTROL, Candidate(FedAvg(step=ours.algorithm.step * weight), ours.local_steps))
     return runs
-
-
-def mean_weight(run: Run) -> float:
-    """Mean of w over all local steps of a FedeRage run, from the share of steps in the tail.
-
-    w = 1 - gamma + (gamma/alpha) 1{f >= beta}, so that the mean is 1 - gamma + (gamma/alpha) times that share.
-    """
-    algorithm, history = run.settings["algorithm"], run.history
-    shares = history[history["metric"] == "tail_rate"]
-    # Each share is of the local steps since the evaluation before.
-    lengths = np.diff([0, *shares["round"]])
-    share = float(np.average(shares["value"], weights=lengths))
-    return float(1.0 - algorithm["gamma"] + algorithm["gamma"] / algorithm["alpha"] * share)
 
 
 def _job(size: Size, clients: Clients, law: Law, candidate: Candidate, seed: int, rounds: int, split: str) -> Job:

@@ -60,7 +60,7 @@ def write_section(out: Path, section: Section) -> None:
     figures = [(plot, Markup(plot.inline(f"{section.name}-{plot.name}"))) for plot in section.plots]
     text = environment().get_template("section.html").render(section=section, figures=figures)
     files.write_text(out / SECTION_NAME, text)
-    write_sections([out], out / PAGE_NAME, title=section.title)
+    write_sections([out], out / PAGE_NAME, title=f"fedhedge reproduce {section.name}")
 
 
 def write_sections(folders: Sequence[Path], path: Path, *, title: str = "Two papers, reproduced") -> Path:

@@ -178,13 +178,11 @@ class Simulation:
     def begin(self) -> None:
         """Put the run before its first round."""
         precision = self.algorithm.precision
-        params = jax.jit(self.model.init)(streams.key(self.options.seed, Purpose.INIT))
-        self.start = Start(
-            params,
-            len(self.clients),
-            self.mass / self.mass.sum(),
-            functools.cache(lambda: mean_loss(self.model, params, self.clients, precision)),
-        )
+        model, clients = self.model, self.clients
+        params = jax.jit(model.init)(streams.key(self.options.seed, Purpose.INIT))
+        # The function must not hold the simulation, which holds it: a ring of them keeps arrays until it is collected.
+        loss = functools.cache(lambda: mean_loss(model, params, clients, precision))
+        self.start = Start(params, len(clients), self.mass / self.mass.sum(), loss)
         server = _strong(self.algorithm.init_server(self.start))
         states = self.algorithm.init_clients(len(self.clients), server)
         average = jax.tree.map(jnp.zeros_like, self.algorithm.iterate(server))

@@ -1,0 +1,37 @@
+"""The page of the comparison of methods: its numbers, marks and command."""
+
+import pandas as pd
+import pytest
+
+from fedhedge.algorithms import DpSgd
+from fedhedge.experiments.dro_methods import Method
+from fedhedge.experiments.dro_report import MINUS
+from fedhedge.experiments.dro_table import Setting, Size, run
+
+
+def steps(value):
+    return lambda privacy, rounds: (DpSgd.calibrated(privacy, rounds, step=value),)
+
+
+def test_the_page_has_the_numbers_and_marks_of_the_files(tmp_path):
+    columns = tuple(Setting(f"{e:g}", "iris", "centred", "accuracy", 5, e) for e in (0.01, 0.9))
+    # Steps so small that every score is the same as at any other small one, and one that is not.
+    methods = (
+        Method("dp-dro", "ours", steps(1e-3)),
+        Method("same", "same", steps(1e-4)),
+        Method("far", "far", steps(50)),
+    )
+    run(Size((0, 1, 2), 2, columns, methods), tmp_path, fast=True, quiet=True)
+    page, text = (tmp_path / "report.html").read_text(), (tmp_path / "table.txt").read_text()
+    assert "fedhedge reproduce dro-table --fast" in page
+    table, apart = (pd.read_csv(tmp_path / f"{name}.csv") for name in ("table", "differences"))
+    for _, line in table.iterrows():
+        assert f"{line['mean']:.3f} ± {line['error']:.3f}" in text
+        assert f"{line['mean']:.3f} ± {line['error']:.3f}" in page
+    lines = {line.split()[0]: line.split()[1:] for line in text[text.index(MINUS) :].splitlines() if line}
+    for other, part in apart.groupby("other"):
+        for shown, (_, line) in zip(lines[other], part.iterrows(), strict=True):
+            assert float(shown.rstrip("*")) == pytest.approx(line["difference"], abs=6e-4)
+            assert shown.endswith("*") == (line["low"] > 0 or line["high"] < 0)
+    assert (apart.loc[apart["other"] == "same", "difference"] == 0).all()
+    assert text.count("for the whole run, exactly") == 2
