@@ -15,6 +15,7 @@ from fedhedge.evaluation.columns import columns
 from fedhedge.report import tables
 from fedhedge.report.figures import plots
 from fedhedge.report.notes import notes
+from fedhedge.report.privacy import DELTA, privacy
 from fedhedge.report.section import environment
 from fedhedge.report.settings_text import short, toml
 from fedhedge.report.study import Study
@@ -62,6 +63,8 @@ def render(study: Study, title: str) -> str:
             notes=notes(study),
             tables=tables,
             figures=figures,
+            private=privacy(study),
+            delta=DELTA,
             draws=study.draws(),
             reproduce={
                 label: toml(_merged([json.loads(json.dumps(run.settings)) for run in members]))
