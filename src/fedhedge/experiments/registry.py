@@ -54,6 +54,12 @@ EXPERIMENTS = {
         10,
         1,
     ),
+    "federage-local-steps": Experiment(
+        "FedeRage's gain over FedAvg by local steps and rounds, which the paper leaves open",
+        "federage_local_steps:main",
+        12,
+        1,
+    ),
     "federage-theory": Experiment(
         "FedeRage, Theorems 1 and 2: excess of the averaged pair against the number of rounds",
         "federage_theory:main",
