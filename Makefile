@@ -6,7 +6,7 @@ export PYTHON
 # Tests compile the same programmes in many processes; the folder goes with the environment.
 COMPILED = JAX_COMPILATION_CACHE_DIR=$(abspath $(VENV))/compiled JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
 
-.PHONY: demo test test-slow gpu-check lint types check clean help
+.PHONY: demo test test-slow test-deployment gpu-check lint types check clean help
 
 help:            ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## +/\t/'
@@ -19,6 +19,9 @@ test: $(VENV)/.installed-dev  ## the tests, on two cores
 
 test-slow: $(VENV)/.installed-dev  ## the statistical and long tests
 	$(COMPILED) $(RUN) pytest -n 2 -m slow
+
+test-deployment: $(VENV)/.installed-flower  ## the tests that start the processes of a federation, a few minutes
+	$(COMPILED) $(RUN) pytest -m "deployment or not slow" tests/deployment
 
 lint: $(VENV)/.installed-dev  ## ruff: rules and format
 	$(RUN) ruff check .
@@ -42,3 +45,7 @@ $(VENV)/.installed: pyproject.toml scripts/environment.sh
 $(VENV)/.installed-dev: pyproject.toml scripts/environment.sh
 	sh scripts/environment.sh $(VENV) dev
 	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-flower: pyproject.toml scripts/environment.sh
+	sh scripts/environment.sh $(VENV) dev,flower
+	@touch $@ $(VENV)/.installed-dev $(VENV)/.installed

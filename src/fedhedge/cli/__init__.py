@@ -12,9 +12,9 @@ from typing import Any
 
 import fedhedge
 from fedhedge.checks import InvalidInput
-from fedhedge.cli import availability, compare, data, demo, fit, predict, privacy, report, reproduce, run
+from fedhedge.cli import availability, compare, data, demo, deploy, fit, predict, privacy, report, reproduce, run
 
-COMMANDS = (run, demo, fit, predict, privacy, compare, report, reproduce, data, availability)
+COMMANDS = (run, demo, fit, predict, privacy, deploy, compare, report, reproduce, data, availability)
 DESCRIPTION = """\
 Federated learning over clients that hold different data and come and go.
 

@@ -29,20 +29,22 @@ class Event:
 
     mu: sensitivity / sigma of the Gaussian noise, no unit; sensitivity over one replaced row of the client's table.
     round: the round in which it is sent. run: the fingerprint of the run. kind: the mechanism, "gaussian"; the ledger
-    itself writes "torn" for an entry that a crash cut short.
+    itself writes "torn" for an entry that a crash cut short. release: the digest of what is sent, where it is known.
     """
 
     mu: float
     round: int | None = None
     run: str = ""
     kind: str = GAUSSIAN
+    release: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mu", checks.number("event.mu", self.mu, low=0))
         if self.round is not None:
             checks.integer("event.round", self.round, low=0)
-        if not isinstance(self.run, str):
-            raise checks.InvalidInput("event.run", self.run, "a text")
+        for name in ("run", "release"):
+            if not isinstance(getattr(self, name), str):
+                raise checks.InvalidInput(f"event.{name}", getattr(self, name), "a text")
 
 
 class BudgetExceeded(RuntimeError):
@@ -115,6 +117,11 @@ class Ledger:
         return tuple(self._events)
 
     @property
+    def head(self) -> tuple[int, str]:
+        """(number of lines, checksum of the last) of the file; (0, "") in memory."""
+        return (0, "") if self._file is None else self._file.head
+
+    @property
     def mu(self) -> float:
         """Gaussian-privacy parameter of all events together: sqrt(sum mu_i^2), for one replaced row."""
         return math.sqrt(self._mu_squared)
@@ -168,7 +175,8 @@ class Ledger:
 
     def _record(self, event: Event) -> None:
         if self._file is not None:
-            self._file.append(asdict(event))
+            # Absent where it is not known, so that such a line reads as it always did.
+            self._file.append({name: value for name, value in asdict(event).items() if name != "release" or value})
         self._enter(event)
 
     def _enter(self, event: Event) -> None:

@@ -63,6 +63,11 @@ class LedgerFile:
             self.close()
             raise
 
+    @property
+    def head(self) -> tuple[int, str]:
+        """(number of lines, checksum of the last): kept elsewhere, it tells when last lines are missing."""
+        return self._lines, self._checksum
+
     def append(self, record: Record) -> None:
         """Add a record; when this returns, it is on the disk.
 
