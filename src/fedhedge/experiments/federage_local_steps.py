@@ -49,7 +49,7 @@ def main(out: Path, *, fast: bool = False, quiet: bool = False) -> pd.DataFrame:
             "FashionMNIST under the skewed law of Table I; network with one hidden layer of 64, batches of 32; FedAvg "
             "with step .1, SCAFFOLD .03, FedeRage with its defaults (alpha .05, gamma .75, step .1/kappa); "
             f"{len(seeds)} seeds. Nothing is chosen: this shows what Table I's choice of local steps and rounds does. "
-            "Accuracy in %, mean over the three evaluations up to the round; differences are paired, with 95 % intervals.",
+            "Accuracy in %, mean over the three evaluations up to the round; differences paired, with 95 % intervals.",
         ],
         command=f"fedhedge reproduce federage-local-steps{' --fast' if fast else ''}",
         tables={f"{'Client mean' if view == 'mean' else 'Rare clients'}": _shown(table, view) for view in VIEWS},
