@@ -38,10 +38,11 @@ LAWS: dict[str, Callable[[], Law]] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """A data set: classes that only the rare clients hold, the model, and whether exact solvers can be afforded."""
+    """A data set: classes that only the rare clients hold, model, rounds, and whether exact solvers are affordable."""
 
     reserved: Mapping[int, tuple[int, ...]]
     model: Model
+    rounds: int = 2_000
     solvers: bool = False
 
     def clients(self, name: str) -> Clients:
@@ -53,19 +54,22 @@ DIGITS = {27: (8,), 28: (8, 9), 29: (9,)}
 FAULT = dict.fromkeys(RARE, (3,))
 DATA = {
     "digits": Setting(DIGITS, MLP(hidden=(32,))),
-    "fashion-mnist": Setting(DIGITS, Linear()),
+    "fashion-mnist": Setting(DIGITS, Linear(), rounds=1_000),
     "pump": Setting(FAULT, MLP(hidden=(32,)), solvers=True),
 }
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is computed. As many seeds as search runs, so that both are computed by one programme."""
+    """How much is computed. As many seeds as search runs, so that both are computed by one programme.
+
+    part: of the rounds of a setting, one in so many is done.
+    """
 
     data: tuple[str, ...] = tuple(DATA)
     laws: tuple[str, ...] = tuple(LAWS)
     methods: tuple[str, ...] = tuple(METHODS)
-    rounds: int = 2_000
+    part: int = 1
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
     search_seeds: tuple[int, ...] = (100, 101)
 
@@ -74,7 +78,7 @@ FAST = Size(
     data=("digits",),
     laws=("sporadic",),
     methods=("FedAvg", "FedeRage", "ControlledFedeRage", "Scaffold", "Mifa", "ArrivalWeights", "FedAvot", "DpSgd"),
-    rounds=500,
+    part=4,
     seeds=(0, 1, 2),
     search_seeds=(100,),
 )
@@ -148,7 +152,7 @@ def _job(
     seed: int,
     split: str,
 ) -> Job:
-    rounds = MATRIX_ROUNDS if method.matrix else size.rounds
+    rounds = MATRIX_ROUNDS if method.matrix else setting.rounds // size.part
     options = {"rounds": rounds, "seed": seed, "evaluate_every": rounds // 20 or 1, "evaluate_on": (split,)}
     # Of three candidates the one that diverges is a bad one, not the end of all runs beside it.
     options |= {"on_nonfinite": "skip"} | ({"local_steps": 1, "batch_size": None} if method.matrix else {})
