@@ -1,0 +1,110 @@
+"""What a site's owner accepted, against what the federation would do in each round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedhedge.algorithms.private import Private
+from fedhedge.checks import InvalidInput
+from fedhedge.deployment.federation import Federation
+from fedhedge.deployment.site_guard import LEDGER, Accepted, Mechanism, Refused, SiteGuard
+from fedhedge.estimators.statements import releases
+
+
+class NoBudget:
+    """The guard of a site whose owner said that methods without privacy may run on its rows."""
+
+    def authorise(self, number: int, experiment: str) -> None:
+        """Everything is accepted."""
+
+    def release(self, number: int, experiment: str, upload: bytes) -> None:
+        """Nothing is charged."""
+
+    def statement(self) -> dict[str, Any] | None:
+        """There is nothing to state."""
+        return None
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Budget:
+    """The site's guard, asked about the mechanism that the federation's settings make of each round.
+
+    rows: behind each release. also_not_covered: what the statement adds to its list.
+    """
+
+    def __init__(
+        self, guard: SiteGuard, federation: Federation, rows: int, also_not_covered: tuple[str, ...] = ()
+    ) -> None:
+        self._guard, self._also = guard, also_not_covered
+        self._method = federation.algorithm
+        self._bounds, self._noise = declared(federation), multipliers(federation.algorithm, rows)
+
+    def authorise(self, number: int, experiment: str) -> None:
+        """Raises Refused unless the owner accepted such a round and the budget covers it."""
+        self._guard.authorise(number, self._mechanism(experiment))
+
+    def release(self, number: int, experiment: str, upload: bytes) -> None:
+        """Charge an upload before it leaves, once however often the same bytes are sent; raises Refused."""
+        self._guard.record(number, self._mechanism(experiment), upload)
+
+    def statement(self) -> dict[str, Any] | None:
+        """What was spent and what is left."""
+        said = self._guard.statement().as_dict()
+        said["not_covered"] = [*said["not_covered"], *self._also]
+        return said | {"text": str(self._guard.statement()) + "".join(f"\n  - {text}" for text in self._also)}
+
+    def close(self) -> None:
+        """Let another process open the ledger."""
+        self._guard.close()
+
+    def _mechanism(self, experiment: str) -> Mechanism:
+        bound = float(getattr(self._method, "row_bound", np.inf))
+        return Mechanism(experiment, self._method.name, self._noise, bound, self._bounds)
+
+
+def open_budget(
+    folder: Path, accepted: dict[str, Any], federation: Federation, site: str, rows: int, share: tuple[str, ...]
+) -> Budget | NoBudget:
+    """The guard that the owner's table [accept] asks for.
+
+    accepted: no_privacy = true, or the keys of `Accepted` that the owner decides. rows: of training. share: splits
+    whose metrics leave the site without noise. Raises InvalidInput, Refused, LedgerBusy.
+    """
+    if accepted.get("no_privacy"):
+        if len(accepted) > 1:
+            raise InvalidInput("accept", accepted, "no_privacy = true alone, or a budget")
+        return NoBudget()
+    if not is_private(federation):
+        allowed = f"no_privacy = true: {federation.algorithm.name} adds no noise to what leaves the site"
+        raise InvalidInput("accept", accepted, allowed)
+    terms = Accepted(site=site, samples=rows, feature_bounds=declared(federation), **accepted)
+    # A ledger is begun once; afterwards a missing one is refused.
+    guard = SiteGuard.open(folder, terms, new=not (folder / LEDGER).exists() and not any(folder.glob("state-*")))
+    also = tuple(
+        f"mean loss and accuracy on the split {split}, which this site shares without noise" for split in share
+    )
+    return Budget(guard, federation, rows, also)
+
+
+def is_private(federation: Federation) -> bool:
+    """Whether the federation's method adds noise."""
+    return isinstance(federation.algorithm, Private) and federation.algorithm.noise > 0.0
+
+
+def declared(federation: Federation) -> tuple[tuple[float, float], ...] | None:
+    """The feature bounds that the federation declares, in the order of the features."""
+    bounds = federation.terms.features
+    return tuple((low, high) for low, high in bounds.values()) if isinstance(bounds, dict) else None
+
+
+def multipliers(algorithm: Any, rows: int) -> tuple[float, ...]:
+    """sigma / sensitivity of each release of a round that depends on rows."""
+    return tuple(found.sigma / found.sensitivity for found in releases(algorithm, rows) if found.sensitivity > 0.0)
+
+
+__all__ = ["Budget", "NoBudget", "Refused", "is_private", "multipliers", "open_budget"]

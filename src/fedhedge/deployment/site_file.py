@@ -1,0 +1,82 @@
+"""site.toml: what a site's owner decides, on the site's own disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedhedge import checks
+from fedhedge.checks import InvalidInput
+from fedhedge.config.read import read_toml
+from fedhedge.config.tables import below, parameters, settle, table
+from fedhedge.data.splits import NAMES
+from fedhedge.deployment import tables
+from fedhedge.deployment.budget import open_budget
+from fedhedge.deployment.federation import load_federation
+from fedhedge.deployment.sampler import gaussian
+from fedhedge.deployment.site import Site
+from fedhedge.privacy import Privacy
+
+ACCEPT = {"epsilon": 3.0, "delta": 1e-6, "methods": ["DpDroAdmm"], "row_bound": 1.0, "least_noise": 10.0}
+EXAMPLE = "no_privacy = true, or " + ", ".join(f"{key} = {value}" for key, value in ACCEPT.items())
+
+
+@dataclass(frozen=True)
+class SiteFile:
+    """The keys of site.toml; paths are relative to the file.
+
+    site: its name in the federation. federation: the owner's own copy of federation.toml, which decides what the site
+    takes part in. table: its rows. state: a folder of its own, for the states of experiments and the privacy ledger.
+    server: host:port. certificate: of the authority that vouches for the server. key: the site's private key. share:
+    splits whose mean loss and accuracy may leave the site, without noise. accept: what the owner accepts.
+    """
+
+    site: str
+    federation: Path
+    table: Path
+    state: Path
+    server: str
+    certificate: Path
+    key: Path
+    accept: dict[str, Any]
+    share: tuple[str, ...] = ()
+
+    def open(self) -> Site:
+        """The site, with its ledger locked. Raises InvalidInput, Refused, LedgerBusy."""
+        federation = load_federation(self.federation)
+        rows = tables.read(self.table, federation, self.site)
+        self.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        accepted = dict(self.accept)
+        if not accepted.get("no_privacy"):
+            with below("accept"):
+                values = settle(accepted, parameters(_accepted), "", {}, {})
+                accepted = _accepted(**values)
+        trained = int(rows.counts("train")[0])
+        guard = open_budget(self.state, accepted, federation, self.site, trained, self.share)
+        return Site(federation, self.site, rows, self.state, guard, gaussian, self.share)
+
+
+def load_site(path: Path) -> SiteFile:
+    """Read site.toml; raises InvalidInput that names the key."""
+    content = read_toml(path)
+    values = settle(content, parameters(SiteFile), "", {}, {})
+    values["accept"] = table(values["accept"], "accept", EXAMPLE)
+    for key in ("site", "server"):
+        checks.instance(key, values[key], str, "a text")
+    for key in ("federation", "table", "state", "certificate", "key"):
+        checks.instance(key, values[key], str, "a path")
+        values[key] = path.parent / values[key]
+    if not isinstance(values["share"], list | tuple):
+        raise InvalidInput("share", values["share"], "a list of " + ", ".join(NAMES))
+    values["share"] = tuple(checks.one_of("share", split, NAMES) for split in values["share"])
+    return SiteFile(**values)
+
+
+def _accepted(
+    epsilon: float, delta: float, methods: Sequence[str], row_bound: float, least_noise: float
+) -> dict[str, Any]:
+    """The keys of [accept] as `Accepted` takes them."""
+    budget = Privacy(epsilon, delta)
+    return {"budget": budget, "methods": methods, "row_bound": row_bound, "least_noise": least_noise}

@@ -1,0 +1,166 @@
+"""A private method at a site: noise from outside the seed, on a grid, charged once, refused when the budget ends."""
+
+import numpy as np
+import pytest
+
+from fedhedge.deployment import tables
+from fedhedge.deployment.budget import NoBudget, open_budget
+from fedhedge.deployment.coordinator import Coordinator
+from fedhedge.deployment.grid_noise import GridNoise
+from fedhedge.deployment.link import Direct
+from fedhedge.deployment.parcel import REFUSED, WORK, Parcel, pack
+from fedhedge.deployment.site import Site
+from fedhedge.deployment.site_guard import Refused
+from fedhedge.privacy import Privacy
+from fedhedge.simulation.arithmetic import arithmetic
+
+ROUNDS = 5
+BOUNDS = {"u": [-4.0, 6.0], "v": [-4.0, 6.0], "w": [-4.0, 6.0]}
+
+
+@pytest.fixture
+def private(small):
+    content = small.content({"name": "DpDroAdmm"}, "CrammerSinger", rounds=ROUNDS, local_steps=1, batch_size="all")
+    content |= {"privacy": {"epsilon": 4.0, "delta": 1e-3}, "evaluate_on": []}
+    return small.federation(content, features=BOUNDS, constant=0.5, deadline=0.5)
+
+
+class Drawn:
+    """Noise that a test can look at: multiples of a fine grid."""
+
+    def __init__(self, seed=0):
+        self.rng, self.scales = np.random.default_rng(seed), []
+
+    def __call__(self, shape, scale):
+        self.scales.append(scale)
+        spacing = 2.0 ** (np.floor(np.log2(scale)) - 30)
+        return np.round(self.rng.normal(scale=scale, size=shape) / spacing) * spacing
+
+
+def accepted(epsilon=4.0, **other):
+    owner = {"methods": ("DpDroAdmm",), "row_bound": 1.0, "least_noise": 1.0} | other
+    return {"budget": Privacy(epsilon, 1e-3), **owner}
+
+
+@pytest.fixture
+def opened(small, private, tmp_path):
+    """A site with a ledger; the caller closes it."""
+    made = []
+
+    def make(name="north", gaussian=None, **owner):
+        for before in made:
+            before.guard.close()
+        rows = tables.read(small.folder / f"{name}.csv", private, name)
+        count = int(rows.counts("train")[0])
+        guard = open_budget(tmp_path / name, accepted(**owner), private, name, count, ())
+        made.append(Site(private, name, rows, tmp_path / name, guard, gaussian or Drawn()))
+        return made[-1]
+
+    yield make
+    for site in made:
+        site.guard.close()
+
+
+def asked(federation, number, acknowledged=-1, scale=1.0):
+    programme = federation.programme
+    with arithmetic("float64"):
+        down = pack(programme.algorithm.broadcast(programme.likes.server), "down")
+    about = {"fingerprint": federation.fingerprint, "experiment": "a1", "round": number, "acknowledged": acknowledged}
+    return Parcel(WORK, about, {name: array + scale - 1.0 for name, array in down.items()})
+
+
+def test_noise_comes_from_the_source_given_and_has_the_deviations_of_the_method(private, opened):
+    drawn = Drawn()
+    site = opened(gaussian=drawn)
+    reply = site.handle(asked(private, 0))
+    worker, algorithm = site.worker, private.algorithm
+    with arithmetic("float64"):
+        state = site.worker.initial()
+        rows = float(len(worker.pool.labels))
+        client = type(state)(*(np.asarray(leaf)[0] for leaf in state))
+        deviations = [float(sigma) for sigma in algorithm.deviations(None, client, rows)]
+    # Rounding to the grid costs a little more noise.
+    np.testing.assert_allclose(drawn.scales, deviations, rtol=1e-6)
+    assert all(found >= wanted for found, wanted in zip(drawn.scales, deviations, strict=True))
+    other = opened("south", gaussian=Drawn(1)).handle(asked(private, 0))
+    assert not np.array_equal(reply.arrays["up"], other.arrays["up"])
+
+
+def test_what_a_site_releases_lies_on_the_grid(private, opened):
+    drawn = Drawn()
+    up = opened(gaussian=drawn).handle(asked(private, 0)).arrays["up"]
+    spacing = 2.0 ** (np.floor(np.log2(drawn.scales[0])) - 30)
+    # The broadcast of the first round is all zeros, so that the upload is the released model itself.
+    assert np.array_equal(np.round(up / spacing) * spacing, up)
+
+
+def test_grid_noise_rounds_what_it_is_added_to():
+    with arithmetic("float64"):
+        import jax.numpy as jnp
+
+        noise = GridNoise(jnp.array([3.0, -2.0]), jnp.asarray(0.5))
+        np.testing.assert_array_equal(jnp.array([0.2, 0.3]) + noise, [3.0, -1.5])
+        np.testing.assert_array_equal(jnp.array([0.2, 0.3]) - noise, [-3.0, 2.5])
+        assert np.isnan(jnp.array([2.0**60]) + GridNoise(jnp.zeros(1), jnp.asarray(1.0))).all()
+
+
+def test_a_repeated_question_is_charged_once_and_a_new_one_again(private, opened):
+    site = opened()
+    first = site.handle(asked(private, 0))
+    charges = lambda site: site.guard.statement()["charges"]  # noqa: E731
+    assert charges(site) == 1
+    again = opened(gaussian=Drawn(5))
+    same = again.handle(asked(private, 0))
+    assert np.array_equal(first.arrays["up"], same.arrays["up"])
+    assert charges(again) == 1
+    again.handle(asked(private, 0, scale=1.5))
+    assert charges(again) == 2
+
+
+def test_the_budget_covers_the_rounds_and_no_more(private, opened):
+    site = opened()
+    for number in range(ROUNDS):
+        assert site.handle(asked(private, number, number - 1)).kind == "done"
+    refused = site.handle(asked(private, ROUNDS, ROUNDS - 1))
+    assert refused.kind == REFUSED
+    assert "the budget is epsilon = 4" in refused.about["reason"]
+    assert site.guard.statement()["epsilon"] == pytest.approx(4.0, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("owner", "reason"),
+    [
+        ({"least_noise": 1e3}, "the noise would be"),
+        ({"methods": ("DpSgd",)}, "the method 'DpDroAdmm' is not one"),
+        ({"row_bound": 0.5}, "the row bound would be 1"),
+    ],
+)
+def test_what_the_owner_did_not_accept(private, opened, owner, reason):
+    site = opened(**owner)
+    reply = site.handle(asked(private, 0))
+    assert reply.kind == REFUSED
+    assert reason in reply.about["reason"]
+    assert site.guard.statement()["charges"] == 0
+
+
+def test_a_site_whose_budget_ends_is_left_out_and_the_others_go_on(small, private, opened, tmp_path):
+    sites = {"north": opened("north", epsilon=2.0)}
+    rows = {name: tables.read(small.folder / f"{name}.csv", private, name) for name in ("east", "south")}
+    sites |= {name: Site(private, name, rows[name], tmp_path / name, NoBudget(), Drawn()) for name in rows}
+    coordinator = Coordinator(private, Direct(sites), tmp_path / "server", lambda line: None)
+    run = coordinator.run()
+    table = coordinator.progress.attendance.frame()
+    north = table[table["site"] == "north"]
+    assert 0 < north["used"].sum() < ROUNDS
+    assert north["failure"].iloc[-1].startswith("refused: client 'north'")
+    assert run.counts["rounds"] == ROUNDS
+    assert coordinator.progress.statements["north"]["epsilon"] <= 2.0
+
+
+def test_a_lost_ledger_is_no_new_budget(private, opened, tmp_path):
+    site = opened()
+    site.handle(asked(private, 0))
+    site.guard.close()
+    (tmp_path / "north" / "ledger.jsonl").unlink()
+    with pytest.raises(Refused, match="is missing"):
+        opened()
