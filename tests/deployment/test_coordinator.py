@@ -153,7 +153,7 @@ class Breaks(Direct):
         return replies
 
 
-@pytest.mark.parametrize("name", ["Scaffold", pytest.param("ScaffPD", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["Scaffold", pytest.param("ScaffPD", marks=pytest.mark.deployment)])
 def test_a_coordinator_that_was_stopped_goes_on_exactly(small, tmp_path, name):
     content = small.content({"name": name}, rounds=4, evaluate_every=2)
     federation = small.federation(content)
@@ -182,7 +182,7 @@ def test_a_checkpoint_of_another_federation_is_refused(small, tmp_path):
 
 
 def test_nobody_comes(small, tmp_path):
-    federation = small.federation(small.content({"name": "FedAvg"}), patience=0.05)
+    federation = small.federation(small.content({"name": "FedAvg"}), enrolment=0.05)
     with pytest.raises(NotEnoughSites, match="0 sites enrolled, and 1"):
         Coordinator(federation, Direct({}), tmp_path, lambda _: None).run()
 

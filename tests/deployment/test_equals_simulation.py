@@ -42,7 +42,7 @@ def test_everyone_there(small, federate, name):
     compare(federate(small.federation(content)), small.simulated(content))
 
 
-@pytest.mark.slow
+@pytest.mark.deployment
 @pytest.mark.parametrize("name", sorted(METHODS))
 def test_every_method(small, federate, name):
     algorithm, top = SPECIAL.get(name, ({}, {}))

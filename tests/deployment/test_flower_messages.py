@@ -132,3 +132,13 @@ def test_a_request_without_the_servers_proof_is_told_nothing(small, tmp_path, ta
     reply = link.ask({"north": Parcel("enrol", about)}, 5.0)["north"]
     assert reply.kind == "refused"
     assert reply.about == {"reason": FORGED}
+
+
+def test_a_stale_message_is_answered_without_work(small, tmp_path, task, keys):
+    """Not left unanswered: Flower's node takes no further message before it has the answer to this one."""
+    federation = small.federation(small.content({"name": "FedAvg"}, rounds=1, evaluate_on=[]))
+    message = Message(to_record(Parcel("enrol", {})), dst_node_id=1, message_type="query", ttl=5.0)
+    message.metadata.__dict__["_message_id"] = "m"
+    message.metadata.created_at -= 100.0
+    reply = from_record(reply_to(small.site("north", federation, tmp_path), message, Verifier(keys / "ca.crt")).content)
+    assert (reply.kind, reply.about) == ("refused", {"reason": "past its deadline"})

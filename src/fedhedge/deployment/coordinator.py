@@ -26,7 +26,7 @@ from fedhedge.deployment.parcel import ENROL, FINISH, INQUIRE, MEASURE, WORK, Pa
 from fedhedge.deployment.progress import CHECKPOINT_NAME, Progress
 from fedhedge.simulation import Run
 from fedhedge.simulation.arithmetic import arithmetic
-from fedhedge.simulation.driver import _strong as strong
+from fedhedge.simulation.driver import strong as strong
 from fedhedge.simulation.history import OVER_ALL
 
 WAIT = 0.2
@@ -87,7 +87,7 @@ class Coordinator:
     def _enrol(self) -> np.ndarray:
         """Training rows of each site, 0 for one that is not there, where a run can begin without it."""
         needed = len(self.sites) if self.federation.options.weighting == "rows" else self.federation.conduct.at_least
-        online = self._gather(needed)
+        online = self._gather(needed, self.federation.conduct.enrolment)
         name = self.federation.fingerprint
         about = {"fingerprint": name, "agreement": self.federation.agreement, "round": 0}
         expected = Expected(name, 0, np.inf, check=lambda told: number(told.get("rows"), "rows", low=1.0))

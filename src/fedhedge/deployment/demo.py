@@ -16,9 +16,9 @@ from fedhedge.deployment.extra import needed
 from fedhedge.deployment.flower.processes import free_port
 from fedhedge.deployment.keys import make_keys
 
-ROUNDS, EVERY = 9, 3
+ROUNDS, EVERY = 10, 5
 # After which line of the server a site is killed, and after which it is started again.
-KILLED_AFTER, BACK_AFTER = "round 3 of", "round 5 of"
+KILLED_AFTER, BACK_AFTER = "round 3 of", "round 4 of"
 RUNS_OF_A_SITE = 200
 FEDERATION = """\
 rounds = {rounds}
@@ -48,7 +48,8 @@ sites = [{sites}]
 classes = ["healthy", "seal leak", "blocked inlet", "bearing friction"]
 constant = 0.5
 deadline = 90.0
-patience = 60.0
+at_least = {count}
+patience = 15.0             # the round then goes on with who is there
 
 [federation.features]       # ranges of the sensors, known without looking at the rows
 qMean = [34.0, 42.0]
@@ -97,7 +98,9 @@ def main(folder: Path, count: int, say: Callable[[str], None]) -> None:
     subprocess.run(_command(*export, "--set", f"runs={RUNS_OF_A_SITE * count}"), check=True, stdout=subprocess.DEVNULL)
     make_keys(folder / "keys", names)
     listed = ", ".join(f'"{name}"' for name in names)
-    files.write_text(folder / "federation.toml", FEDERATION.format(rounds=ROUNDS, every=EVERY, sites=listed))
+    files.write_text(
+        folder / "federation.toml", FEDERATION.format(rounds=ROUNDS, every=EVERY, sites=listed, count=count)
+    )
     for name in names:
         files.write_text(folder / f"{name}.toml", SITE.format(name=name, port=port))
     _play(folder, names, port, say)

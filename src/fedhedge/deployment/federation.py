@@ -84,7 +84,8 @@ class Conduct:
     """How the coordinator runs a round; no part of the agreement, and no site needs to know it.
 
     deadline: seconds within which a site has to answer. at_least: sites that have to be online before a round begins,
-    patience: seconds for which the coordinator waits for them. asks: "online" asks every site online, "law" those that
+    patience: seconds for which the coordinator waits for them, then the round goes on with who is there. enrolment: the
+    same before the first round, without which there is no run. asks: "online" asks every site online, "law" those that
     the table [availability] draws, as in simulation. largest_norm: the l2 norm above which an upload is left out.
     Raises InvalidInput.
     """
@@ -92,11 +93,12 @@ class Conduct:
     deadline: float = 120.0
     at_least: int = 1
     patience: float = 600.0
+    enrolment: float = 3600.0
     asks: str = ONLINE
     largest_norm: float = 1e6
 
     def __post_init__(self) -> None:
-        for name in ("deadline", "patience", "largest_norm"):
+        for name in ("deadline", "patience", "enrolment", "largest_norm"):
             checks.number(name, getattr(self, name), above=0.0)
         checks.integer("at_least", self.at_least, low=1)
         checks.one_of("asks", self.asks, (ONLINE, LAW))

@@ -183,7 +183,7 @@ class Simulation:
         # The function must not hold the simulation, which holds it: a ring of them keeps arrays until it is collected.
         loss = functools.cache(lambda: mean_loss(model, params, clients, precision))
         self.start = Start(params, len(clients), self.mass / self.mass.sum(), loss)
-        server = _strong(self.algorithm.init_server(self.start))
+        server = strong(self.algorithm.init_server(self.start))
         states = self.algorithm.init_clients(len(self.clients), server)
         average = jax.tree.map(jnp.zeros_like, self.algorithm.iterate(server))
         self.state = State(server, states, average, jnp.asarray(0, jnp.int32))
@@ -376,7 +376,7 @@ class Simulation:
         )
 
 
-def _strong(tree: Tree) -> Tree:
+def strong(tree: Tree) -> Tree:
     """The same arrays with types that a later value keeps: a weakly typed leaf would cost a second compilation."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.asarray(leaf).dtype), tree)
 
