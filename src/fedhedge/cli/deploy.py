@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedhedge.cli.run import _said, add_overrides
+from fedhedge.cli.run import add_overrides, said
 
 if TYPE_CHECKING:
     from fedhedge.deployment.federation import Federation
@@ -119,7 +119,7 @@ def _write(run: Run, progress: Progress, federation: Federation, folder: Path) -
     files.write_table(folder / "attendance.parquet", progress.attendance.frame())
     files.write_json(folder / "privacy.json", progress.statements)
     results.write(run, federation.settings, folder, federation.name)
-    _say(_said(run, folder))
+    _say(said(run, folder))
     for name, statement in progress.statements.items():
         _say(f"\n{statement['text'] if statement else f'site {name} states no privacy: the method adds no noise'}")
 

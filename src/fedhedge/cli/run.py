@@ -84,11 +84,11 @@ def run(given: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"the same command goes on from the last checkpoint in {folder}") from None
     if not given.quiet:
-        print(_said(done, folder))
+        print(said(done, folder))
     return 0
 
 
-def _said(run: Run, folder: Path) -> str:
+def said(run: Run, folder: Path) -> str:
     from fedhedge.cli import results
 
     lines = [f"{folder}: {run.counts['rounds']} rounds, {run.counts['uploads']} uploads"]

@@ -26,7 +26,7 @@ from fedhedge.deployment.parcel import ENROL, FINISH, INQUIRE, MEASURE, WORK, Pa
 from fedhedge.deployment.progress import CHECKPOINT_NAME, Progress
 from fedhedge.simulation import Run
 from fedhedge.simulation.arithmetic import arithmetic
-from fedhedge.simulation.driver import strong as strong
+from fedhedge.simulation.driver import strong
 from fedhedge.simulation.history import OVER_ALL
 
 WAIT = 0.2

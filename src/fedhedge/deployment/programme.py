@@ -15,7 +15,7 @@ from fedhedge.algorithms.base import Algorithm, Layout, Start, Tree
 from fedhedge.models import Functional, Model
 from fedhedge.simulation.arithmetic import arithmetic
 from fedhedge.simulation.batches import Pool
-from fedhedge.simulation.driver import strong as strong
+from fedhedge.simulation.driver import strong
 from fedhedge.simulation.options import Options
 from fedhedge.simulation.rounds import Inputs, Keys, Messages, Plan, cohort_of_one, compiled_cohort_of_one
 from fedhedge.streams import Purpose
