@@ -144,6 +144,7 @@ def test_a_damaged_cell_exits_with_2(tmp_path, capsys, monkeypatch):
     cells.mkdir()
     method = METHODS[0]
     (cells / f"iris-{method.name}.json").write_text("[]")
+    (tmp_path / "experiment.json").write_text('{"experiment": "dro-table", "fast": true}')
     assert main(["reproduce", "dro-table", "--fast", "--out", str(tmp_path)]) == 2
     said = capsys.readouterr()
     assert "a part only: iris, wine (2 of 8 columns), 3 of 10 seeds, 2 folds of 3 for choosing" in said.out

@@ -17,20 +17,28 @@ def add(commands: Any, style: dict[str, Any]) -> None:
     parser = commands.add_parser("report", help="write an HTML page about runs", description=DESCRIPTION, **style)
     add_runs(parser)
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="report.html", help="the page to write")
-    parser.add_argument("--title", default="fedhedge", help="title of the page (default: %(default)s)")
+    parser.add_argument("--title", help="title of the page")
     parser.set_defaults(execute=run)
 
 
 def run(given: argparse.Namespace) -> int:
     from fedhedge import report
+    from fedhedge.checks import InvalidInput
     from fedhedge.cli import results
     from fedhedge.report.section import SECTION_NAME, write_sections
 
-    if any((path / SECTION_NAME).is_file() for path in given.runs):
-        write_sections(given.runs, given.out, title=given.title)
+    sections = [(path / SECTION_NAME).is_file() for path in given.runs]
+    if any(sections):
+        if not all(sections):
+            other = given.runs[sections.index(False)]
+            allowed = "folders of fedhedge reproduce alone, or runs alone: a page is about the one or the other"
+            raise InvalidInput("RUN", str(other), allowed, "it has no finished section")
+        write_sections(given.runs, given.out, **({} if given.title is None else {"title": given.title}))
         print(given.out)
         return 0
     runs = [results.load(path) for path in given.runs]
-    report.write_report(runs, given.out, title=given.title, rare=given.rare, target=given.target, split=given.split)
+    report.write_report(
+        runs, given.out, title=given.title or "fedhedge", rare=given.rare, target=given.target, split=given.split
+    )
     print(given.out)
     return 0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
+MARKER = "experiment.json"
 DESCRIPTION = """\
 Compute a table or figure of the papers from nothing: data, training, choice of hyper-parameters, tables.
 
@@ -40,6 +42,7 @@ def run(given: argparse.Namespace) -> int:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput("--out", str(out), "a folder, or a place for one", error.strerror or "") from None
+    _claim(out, name, given.fast)
     if not given.quiet:
         minutes = chosen.fast_minutes if given.fast else chosen.minutes
         print(f"{name}: about {_time(minutes)} on two cores; results in {out}", flush=True)
@@ -51,6 +54,26 @@ def run(given: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"the same command goes on with what is in {out}") from None
     return 0
+
+
+def _claim(out: Path, name: str, fast: bool) -> None:
+    """Make the folder that of this experiment; InvalidInput where it holds something else already."""
+    from fedhedge import files
+    from fedhedge.checks import InvalidInput
+
+    about, marker = {"experiment": name, "fast": fast}, out / MARKER
+    if marker.is_file():
+        try:
+            there = json.loads(marker.read_text(encoding="utf-8"))
+        except ValueError:
+            there = None
+    else:
+        there = about if not any(out.iterdir()) else None
+    if there != about:
+        allowed = f"an empty folder, or the one where {name}{' --fast' if fast else ''} was begun"
+        held = f"it holds {there}" if isinstance(there, dict) else "it holds something else"
+        raise InvalidInput("--out", str(out), allowed, held)
+    files.write_json(marker, about)
 
 
 def _listed() -> str:

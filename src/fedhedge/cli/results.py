@@ -76,5 +76,5 @@ def load(path: Path) -> Run:
     """
     file = path / RUN if path.is_dir() else path
     if not file.is_file():
-        raise InvalidInput("RUN", str(path), "the folder of a finished run, or a file that Run.save wrote")
+        raise InvalidInput("RUN", str(path), "the folder of a finished run or of a finished reproduce, or a run.npz")
     return Run.load(file)

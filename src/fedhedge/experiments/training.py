@@ -98,7 +98,10 @@ def _kept(job: Job, path: Path) -> Run | None:
     """The run that is there already."""
     if not path.exists():
         return None
-    run = Run.load(path)
+    try:
+        run = Run.load(path)
+    except CheckpointMismatch as error:
+        raise CheckpointMismatch(f"{error}; remove it to compute it again") from None
     lines = differences(run.settings, job.settings())
     if lines:
         raise CheckpointMismatch(f"{path} is of another run: {'; '.join(lines)} (take another folder by --out)")
