@@ -79,6 +79,7 @@ def leaves(tree):
     return [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
 
 
+@pytest.mark.slow
 def test_every_kind_of_harm_is_left_out_and_named(small, tmp_path):
     content = small.content({"name": "FedAvg"}, rounds=len(REASONS) + 1, evaluate_every=100, evaluate_on=[])
     federation = small.federation(content)
@@ -101,6 +102,7 @@ def test_every_kind_of_harm_is_left_out_and_named(small, tmp_path):
     assert all(np.isfinite(leaf).all() for leaf in leaves(run.params))
 
 
+@pytest.mark.slow
 def test_lost_uploads_are_those_of_a_simulation_with_the_same_losses(small, tmp_path):
     """SCAFFOLD with uploads that get lost: only sites that committed what was used end where the simulation does."""
     content = small.content({"name": "Scaffold"}, rounds=8, evaluate_on=[], evaluate_every=100)
@@ -187,6 +189,7 @@ def test_nobody_comes(small, tmp_path):
         Coordinator(federation, Direct({}), tmp_path, lambda _: None).run()
 
 
+@pytest.mark.slow
 def test_reports_that_do_harm(small, tmp_path):
     content = small.content({"name": "PowerOfChoice", "size": 2}, rounds=3, evaluate_every=100, evaluate_on=[])
     federation = small.federation(content)

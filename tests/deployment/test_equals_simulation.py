@@ -53,6 +53,7 @@ def test_every_method(small, federate, name):
     compare(federate(small.federation(content | {"availability": law})), small.simulated(content, law))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Mifa"])
 def test_who_is_asked_by_the_law_of_the_file(small, federate, name):
     content = small.content({"name": name}, local_steps=[1, 2, 3], weighting="rows")

@@ -53,6 +53,7 @@ def tiny(monkeypatch):
     return (Sweep("epsilon", tuple(setting(e, 1e-6, rounds=5) for e in (0.02, 0.5))),)
 
 
+@pytest.mark.slow
 def test_the_figure_s_axis_and_files_and_that_it_goes_on(tiny, tmp_path, monkeypatch):
     drawn = []
     original = dro_fig1.plot

@@ -33,6 +33,7 @@ def made(tmp_path_factory):
     return out, run(SHORT, LINES[:3], (0, 1), out, quiet=True)
 
 
+@pytest.mark.slow
 def test_no_excess_is_negative_and_exact_consensus_is_nearest(made):
     _, frame = made
     excess = frame[frame["metric"] == "excess"].pivot(index="round", columns=["method", "seed"], values="value")
@@ -45,6 +46,7 @@ def test_no_excess_is_negative_and_exact_consensus_is_nearest(made):
     assert distance["default"].iloc[-1].min() > distance["exact"].iloc[-1].max()
 
 
+@pytest.mark.slow
 def test_it_goes_on_where_it_was_stopped(made):
     out, _ = made
     files = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}

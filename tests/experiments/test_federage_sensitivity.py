@@ -17,6 +17,7 @@ SOURCE = Source("digits", 20, True)
 SMALL = Size((SOURCE,), (0.1, 0.5), (0.5,), (0, 1), (100,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 def test_the_borders_of_the_grid_are_fedavg_bit_for_bit(law):
     """gamma = 0 for any alpha, and alpha = 1 for any gamma."""
@@ -52,6 +53,7 @@ def written(tmp_path_factory):
         yield out, table
 
 
+@pytest.mark.slow
 def test_the_table_is_paired_with_fedavg_of_the_same_seed(written):
     out, table = written
     runs = pd.read_csv(out / "runs.csv")
@@ -69,6 +71,7 @@ def test_the_table_is_paired_with_fedavg_of_the_same_seed(written):
     assert set(chosen.loc[chosen["chosen"], "scale"]) == {means.idxmax()}
 
 
+@pytest.mark.slow
 def test_a_stopped_grid_goes_on_to_the_same_files(written):
     out, _ = written
     before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
