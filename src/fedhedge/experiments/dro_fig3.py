@@ -19,10 +19,10 @@ from fedhedge.algorithms import Algorithm, DpDroAdmm, DroAdmm
 from fedhedge.experiments.dro_cells import Part, command, finished
 from fedhedge.experiments.dro_fig1 import DELTA, setting
 from fedhedge.experiments.dro_plots import below_legend, legend, log_ticks, with_interval
-from fedhedge.experiments.dro_recorded import prepared, recorded, rounds_to_share
+from fedhedge.experiments.dro_recorded import recorded, rounds_to_share
 from fedhedge.experiments.dro_synthetic import Spread
 from fedhedge.experiments.registry import EXPERIMENTS
-from fedhedge.experiments.selection import Job, accuracy, score
+from fedhedge.experiments.selection import Job, accuracy, prepared, score
 from fedhedge.experiments.tables_data import Floats
 from fedhedge.report.layout import figure, headline
 from fedhedge.report.plot import Plot

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from fedhedge.algorithms import DroAdmm
 from fedhedge.algorithms.dro_admm import Down
-from fedhedge.availability import FixedSize
-from fedhedge.experiments.selection import Job
+from fedhedge.experiments.selection import Job, prepared
 from fedhedge.experiments.tables_data import Floats
-from fedhedge.models import CrammerSinger
-from fedhedge.simulation.arithmetic import arithmetic
 from fedhedge.simulation.driver import Simulation
-from fedhedge.simulation.options import Options
 from fedhedge.simulation.side_by_side import together
-
-Kind = TypeVar("Kind", bound=Simulation)
 
 
 class Trace(NamedTuple):
@@ -53,21 +47,6 @@ class Recorded(Simulation):
             models.append(server.models if isinstance(self.algorithm, DroAdmm) else getattr(clients, "model", None))
         of_clients = None if models[0] is None else np.asarray(models)
         return Trace(np.asarray(centers), np.asarray(results), of_clients)
-
-
-def prepared(job: Job, rounds: int, *, every: int, kind: type[Kind]) -> Kind:
-    """A run of this job that is not begun, everyone in every round, which stops to evaluate each `every` rounds."""
-    options = Options(
-        rounds=rounds,
-        local_steps=1,
-        batch_size=None,
-        seed=job.seed,
-        evaluate_every=every,
-        evaluate_on=(),
-        on_nonfinite="skip",
-    )
-    with arithmetic(job.algorithm.precision):
-        return kind(job.algorithm, CrammerSinger(), job.clients, FixedSize(None, size=len(job.clients)), options)
 
 
 def recorded(jobs: Sequence[Job], rounds: int) -> list[Trace]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from fedhedge.simulation.driver import Simulation
 from fedhedge.simulation.options import Options
 from fedhedge.simulation.side_by_side import together
 
+Kind = TypeVar("Kind", bound=Simulation)
 Metric = Callable[[Labels, Labels], float]
 # Folds draw their noise from streams of their own, away from those of the runs that are reported.
 FOLD_STREAMS = 100_000
@@ -37,27 +38,28 @@ def simulated(rounds: int) -> Train:
     """Training by the round loop, everyone in every round, runs of one shape side by side; gives models [K, P]."""
 
     def train(jobs: Sequence[Job]) -> list[Floats]:
-        runs = [_simulation(job, rounds) for job in jobs]
+        runs = [prepared(job, rounds, every=rounds, kind=Simulation) for job in jobs]
         together(runs)
         return [np.asarray(run.result().params) for run in runs]
 
     return train
 
 
-def _simulation(job: Job, rounds: int) -> Simulation:
+def prepared(job: Job, rounds: int, *, every: int, kind: type[Kind]) -> Kind:
+    """A run of this job that is not begun, everyone in every round, which stops to evaluate each `every` rounds."""
     options = Options(
         rounds=rounds,
         local_steps=1,
         batch_size=None,
         seed=job.seed,
-        evaluate_every=rounds,
+        evaluate_every=every,
         evaluate_on=(),
         # A candidate that diverges is a bad one, not the end of all runs beside it.
         on_nonfinite="skip",
     )
     everyone = FixedSize(None, size=len(job.clients))
     with arithmetic(job.algorithm.precision):
-        return Simulation(job.algorithm, CrammerSinger(), job.clients, everyone, options)
+        return kind(job.algorithm, CrammerSinger(), job.clients, everyone, options)
 
 
 def fold_scores(
