@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from fedhedge.checks import InvalidInput
 from fedhedge.cli import main
 from fedhedge.experiments import federage_theory
 from fedhedge.experiments.registry import EXPERIMENTS, PARTS, whole
@@ -51,6 +52,19 @@ def test_a_folder_of_something_else_is_refused_and_left_alone(work, tmp_path, ca
     assert [path.name for path in tmp_path.iterdir()] == [held]
     assert (tmp_path / held).read_text() == "mine"
     assert work == []
+
+
+def test_a_new_folder_goes_again_when_nothing_could_be_begun(monkeypatch, tmp_path, capsys):
+    def without_data(out, *, fast, quiet):
+        raise InvalidInput("FEDHEDGE_DATA", "nowhere", "a folder of data sets")
+
+    monkeypatch.setattr(federage_theory, "main", without_data)
+    assert reproduce(tmp_path / "runs") == 2
+    assert "FEDHEDGE_DATA: received" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "mine").mkdir()
+    assert reproduce(tmp_path / "mine") == 2
+    assert (tmp_path / "mine").exists()
 
 
 def test_sections_share_a_page_and_nothing_else_does(work, tmp_path, capsys):

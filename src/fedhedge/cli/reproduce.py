@@ -38,6 +38,7 @@ def run(given: argparse.Namespace) -> int:
     name = whole(given.name)
     chosen = EXPERIMENTS[name]
     out: Path = given.out or Path("runs") / (name + ("-fast" if given.fast else ""))
+    new = not out.exists()
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -53,7 +54,18 @@ def run(given: argparse.Namespace) -> int:
         chosen.load()(out, fast=given.fast, quiet=given.quiet)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"the same command goes on with what is in {out}") from None
+    except Exception:
+        if new:
+            _forget(out)
+        raise
     return 0
+
+
+def _forget(out: Path) -> None:
+    """Remove a folder in which nothing was finished, such as one made before the data were found missing."""
+    if [path.name for path in out.iterdir()] == [MARKER]:
+        (out / MARKER).unlink()
+        out.rmdir()
 
 
 def _claim(out: Path, name: str, fast: bool) -> None:

@@ -21,8 +21,14 @@ from fedhedge.report.tables import Table
 if TYPE_CHECKING:
     from fedhedge.experiments.dro_table import Setting
 
-OURS = "dp-dro"
-MINUS = "DP-Fed DRO, default, minus"
+# What the differences are of: the default against all other private methods, and the paper's settings against its
+# baselines.
+BASELINES = ("dp-erm", "dp-sgd-paper", "dp-sgd")
+COMPARED: Mapping[str, tuple[str, ...]] = {
+    "dp-dro": ("dp-dro-flat", "dp-dro-paper-linf", "dp-dro-paper-l1", *BASELINES),
+    "dp-dro-paper-linf": BASELINES,
+    "dp-dro-paper-l1": BASELINES,
+}
 Cells = Mapping[tuple[str, str], Mapping[str, Any]]
 
 
@@ -39,8 +45,8 @@ def write(
     """Write scores.csv, table.csv, differences.csv, table.txt and the page; returns the table (and prints the text).
 
     command: what makes it again. name: of the experiment. table: setting, method, mean, error (standard error over
-    seeds), seeds. differences: the default DP-Fed DRO minus each other private method, mean over seeds with its 95 %
-    interval and p-value by Student's t.
+    seeds), seeds. differences: method minus other, mean over seeds with its 95 % interval and p-value by Student's t,
+    for the default DP-Fed DRO and each other private method, and for the paper's settings and its baselines.
     """
     scores, table, apart = _scores(cells), _table(settings, methods, cells), _differences(settings, methods, cells)
     budgets = [f"{setting.name}: {_budget(setting)}." for setting in settings]
@@ -50,8 +56,8 @@ def write(
         EXPERIMENTS[name].title,
         [
             f"Mean ± standard error over {seeds} seeds, each with a split, noise and folds of its own; four clients, a "
-            f"tenth of whose labels is wrong. {MINUS} is the mean of the paired differences, with * where their 95 % "
-            "interval excludes 0.",
+            f"tenth of whose labels is wrong. Differences are means over seeds, with * where the paired 95 % interval "
+            "excludes 0; the intervals are in differences.csv.",
             " ".join(budgets),
         ],
         command,
@@ -87,23 +93,23 @@ def _table(settings: Sequence[Setting], methods: Sequence[Method], cells: Cells)
 
 
 def _differences(settings: Sequence[Setting], methods: Sequence[Method], cells: Cells) -> pd.DataFrame:
+    there = {method.name for method in methods}
     lines = []
-    others = [method.name for method in methods if method.private and method.name != OURS]
     for setting in settings:
-        for other in others:
-            ours, theirs = (cells[setting.name, name]["values"] for name in (OURS, other))
-            lines.append((setting.name, other, *vars(paired_t(ours, theirs)).values()))
-    return pd.DataFrame(lines, columns=["setting", "other", "difference", "low", "high", "p_value", "seeds"])
+        for name, others in COMPARED.items():
+            for other in others if name in there else ():
+                if other in there:
+                    pair = (cells[setting.name, one]["values"] for one in (name, other))
+                    lines.append((setting.name, name, other, *vars(paired_t(*pair)).values()))
+    return pd.DataFrame(lines, columns=["setting", "method", "other", "difference", "low", "high", "p_value", "seeds"])
 
 
 def _tables(
     settings: Sequence[Setting], methods: Sequence[Method], table: pd.DataFrame, apart: pd.DataFrame
 ) -> dict[str, Table]:
-    """Means and differences, a pair of tables for all columns of one metric, scaling and number of rounds."""
+    """Means and differences, a few tables for all columns of one metric, scaling and number of rounds."""
     means, errors = (table.pivot(index="method", columns="setting", values=name) for name in ("mean", "error"))
-    moved, low, high = (
-        apart.pivot(index="other", columns="setting", values=name) for name in ("difference", "low", "high")
-    )
+    titles = {method.name: method.title for method in methods}
     found = {}
     for kind, group in itertools.groupby(settings, lambda setting: (setting.metric, setting.scaling, setting.rounds)):
         names = [setting.name for setting in group]
@@ -113,18 +119,21 @@ def _tables(
             for method in methods
         ]
         found[heading] = Table(["method", *names], rows)
-        rows, strong = [], set()
-        for method in methods:
-            if method.name not in moved.index:
-                continue
-            for column, name in enumerate(names, start=1):
-                if low[name][method.name] > 0 or high[name][method.name] < 0:
-                    strong.add((len(rows), column))
-            signs = ["*" if (len(rows), column) in strong else "" for column in range(1, len(names) + 1)]
-            values = [f"{moved[name][method.name]:+.3f}" for name in names]
-            rows.append([method.title, *map("".join, zip(values, signs, strict=True))])
-        found[f"{MINUS} ({heading})"] = Table(["method", *names], rows, frozenset(strong))
+        for ours, pairs in apart.groupby("method", sort=False):
+            found[f"{titles[str(ours)]}, minus ({heading})"] = _apart(pairs, names, titles)
     return found
+
+
+def _apart(pairs: pd.DataFrame, names: Sequence[str], titles: Mapping[str, str]) -> Table:
+    """Differences of one method, a line for each other method and a column for each setting."""
+    rows: list[list[str]] = []
+    strong = set()
+    for other, line in pairs.groupby("other", sort=False):
+        at = line.set_index("setting")
+        sure = {name: at.low[name] > 0 or at.high[name] < 0 for name in names}
+        strong |= {(len(rows), column) for column, name in enumerate(names, start=1) if sure[name]}
+        rows.append([titles[str(other)], *[f"{at.difference[name]:+.3f}{'*' * sure[name]}" for name in names]])
+    return Table(["method", *names], rows, frozenset(strong))
 
 
 def _budget(setting: Setting) -> str:
