@@ -63,6 +63,7 @@ def write(
         command,
         tables=_tables(settings, methods, table, apart),
         data={"scores": scores, "table": table, "differences": apart},
+        tables_first=True,
     )
     write_section(out, section)
     text = "\n\n".join([in_terminal(section), *dict.fromkeys(budgets)]) + "\n"

@@ -55,7 +55,9 @@ def write(
         lines.append(own)
         apart.append(differences)
         tables[f"{law.capitalize()} availability, accuracy in %"] = _shown(own)
-        tables[f"{law.capitalize()} availability, {OURS} minus each method, points"] = _shown_differences(differences)
+        if len(differences):
+            heading = f"{law.capitalize()} availability, {OURS} minus each method, points"
+            tables[heading] = _shown_differences(differences)
         tables[f"{law.capitalize()} availability, hyper-parameters"] = _shown_settings(chosen[law])
         plots += [_of_law(plot, law) for plot in _plots(study)]
     table, differences = pd.concat(lines), pd.concat(apart)
@@ -67,6 +69,7 @@ def write(
         tables=tables,
         plots=plots,
         data={"table": table, "differences": differences},
+        tables_first=True,
     )
     write_section(out, section)
     if not quiet:

@@ -25,7 +25,7 @@ class Section:
 
     name: of the experiment, also of the section's anchor. text: paragraphs on what was done and how to read it.
     tables: heading -> table as shown. plots: figures in order. data: file name without ending -> numbers behind them.
-    command: what makes it again.
+    command: what makes it again. tables_first: whether the tables are what is looked for, not the figures.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Section:
     tables: Mapping[str, Table] = field(default_factory=dict)
     plots: Sequence[Plot] = ()
     data: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    tables_first: bool = False
 
 
 def environment() -> jinja2.Environment:
