@@ -131,7 +131,7 @@ def _apart(pairs: pd.DataFrame, names: Sequence[str], titles: Mapping[str, str])
     strong = set()
     for other, line in pairs.groupby("other", sort=False):
         at = line.set_index("setting")
-        sure = {name: at.low[name] > 0 or at.high[name] < 0 for name in names}
+        sure = {name: bool(at.low[name] > 0 or at.high[name] < 0) for name in names}
         strong |= {(len(rows), column) for column, name in enumerate(names, start=1) if sure[name]}
         rows.append([titles[str(other)], *[f"{at.difference[name]:+.3f}{'*' * sure[name]}" for name in names]])
     return Table(["method", *names], rows, frozenset(strong))

@@ -35,30 +35,30 @@ EXPERIMENTS = {
         "FedeRage, Table I on MNIST, with Figs. 4 (by round), 5 (weights) and 6 (by client), and uplink",
         "federage_table:mnist",
         60,
-        1.5,
+        1,
     ),
-    "federage-table1-fashion-mnist": Experiment("The same on FashionMNIST", "federage_table:fashion_mnist", 60, 1.5),
-    "federage-table1-cifar10": Experiment("The same on CIFAR-10", "federage_table:cifar10", 3500, 2.5),
+    "federage-table1-fashion-mnist": Experiment("The same on FashionMNIST", "federage_table:fashion_mnist", 60, 1),
+    "federage-table1-cifar10": Experiment("The same on CIFAR-10", "federage_table:cifar10", 3500, 1.5),
     "federage-fig1": Experiment(
         "FedeRage, Fig. 1: five clusters, two seldom heard: decision regions and accuracy by round",
         "federage_fig1:main",
         3,
-        1,
+        0.5,
     ),
     "federage-fig3": Experiment(
-        "FedeRage, Fig. 3: client weights under CVaR, and the size of the mini-batch", "federage_fig3:main", 3, 1
+        "FedeRage, Fig. 3: client weights under CVaR, and the size of the mini-batch", "federage_fig3:main", 3, 0.5
     ),
     "federage-sensitivity": Experiment(
         "FedeRage: accuracy and loss over a grid of alpha and gamma, two data sets, two laws",
         "federage_sensitivity:main",
         10,
-        1,
+        0.5,
     ),
     "federage-local-steps": Experiment(
         "FedeRage's gain over FedAvg by local steps and rounds, which the paper leaves open",
         "federage_local_steps:main",
         12,
-        1,
+        0.5,
     ),
     "federage-theory": Experiment(
         "FedeRage, Theorems 1 and 2: excess of the averaged pair against the number of rounds",
@@ -73,24 +73,26 @@ EXPERIMENTS = {
         1,
     ),
     "dro-table-centred": Experiment(
-        "The same five tables with features in [-1, 1] instead of [0, 1]", "dro_table:centred", 3, 1
+        "The same five tables with features in [-1, 1] instead of [0, 1]", "dro_table:centred", 3, 0.5
     ),
     "dro-fig1": Experiment(
         "DP-Fed DRO: accuracy against epsilon and delta of a round, at equal exact budgets", "dro_fig1:main", 5, 1.5
     ),
-    "dro-fig2": Experiment("DP-Fed DRO: residuals and excess of the robust objective by round", "dro_fig2:main", 3, 1),
-    "dro-fig3": Experiment("DP-Fed DRO: time to peak accuracy against clients and classes", "dro_fig3:main", 4, 2),
+    "dro-fig2": Experiment(
+        "DP-Fed DRO: residuals and excess of the robust objective by round", "dro_fig2:main", 3, 0.5
+    ),
+    "dro-fig3": Experiment("DP-Fed DRO: time to peak accuracy against clients and classes", "dro_fig3:main", 4, 1),
     "dro-correlated": Experiment(
         "DP-Fed DRO, appendix B.4: native multiclass against one-vs-all, overlapping classes",
         "dro_correlated:main",
         3,
-        1,
+        0.5,
     ),
     "which-method": Experiment(
         "Beyond the papers: all methods on three data sets under three laws, benefit and cost",
         "which_method:main",
         45,
-        2,
+        0.5,
     ),
 }
 
