@@ -31,10 +31,11 @@ def test_every_round_is_the_paper_s_written_out(label_cost):
     alpha, parts = shares(sites()), tables(sites())
     Mbar = np.zeros(states[0].down.center.shape)
     mu, last = np.zeros((3, *Mbar.shape)), Mbar
+    M = list(mu)
     for state in states:
         M = [
-            dro.solve_client(X, y, r, label_cost, norm, Mbar - dual, rho).coef
-            for (X, y), r, dual in zip(parts, radius, mu, strict=True)
+            dro.solve_client(X, y, r, label_cost, norm, Mbar - dual, rho, start=before).coef
+            for (X, y), r, dual, before in zip(parts, radius, mu, M, strict=True)
         ]
         last, Mbar = Mbar, np.tensordot(alpha, M + mu, 1)
         mu = mu + M - Mbar

@@ -37,9 +37,10 @@ class Down(NamedTuple):
 
 
 class Client(NamedTuple):
-    """Client state: its dual total p_g [K, P], and its radius r_g."""
+    """Client state: its dual total p_g [K, P], its last M_g [K, P], where the next solve starts, and radius r_g."""
 
     dual: jax.Array
+    model: jax.Array
     radius: jax.Array
 
 
@@ -118,8 +119,10 @@ class DroAdmm(Algorithm):
         return State(down, table, table, jnp.zeros(start.clients), zero, zero, zero)
 
     def init_clients(self, clients: int, server: State) -> Client:
-        dual = server.down.dual
-        return Client(jnp.broadcast_to(dual, (clients, *dual.shape)), radius_of_each(self.radius, clients))
+        dual, center = (
+            jnp.broadcast_to(leaf, (clients, *leaf.shape)) for leaf in (server.down.dual, server.down.center)
+        )
+        return Client(dual, center, radius_of_each(self.radius, clients))
 
     def iterate(self, server: State) -> jax.Array:
         return server.down.center
@@ -127,9 +130,14 @@ class DroAdmm(Algorithm):
     def broadcast(self, server: State) -> Down:
         return server.down
 
-    def solve(self, X: Floats, y: Any, radius: float, center: Floats, rho: float) -> Solved:
-        """argmin F_g(M) + (rho/2) ||M - center||_F^2 over the rows X [n, P], y [n] of one client."""
-        found = dro.solve_client(X, y, radius, self.label_cost, self.norm, center, rho)
+    def solve(
+        self, X: Floats, y: Any, radius: float, center: Floats, rho: float, start: Floats | None = None
+    ) -> Solved:
+        """argmin F_g(M) + (rho/2) ||M - center||_F^2 over the rows X [n, P], y [n] of one client.
+
+        start: a model near it, such as the client's last one.
+        """
+        found = dro.solve_client(X, y, radius, self.label_cost, self.norm, center, rho, start=start)
         return Solved(found.coef, found.objective - 0.5 * rho * float(((found.coef - center) ** 2).sum()), found.gap)
 
     def local(
@@ -142,14 +150,18 @@ class DroAdmm(Algorithm):
         present = np.ones(index.shape, bool) if batches.present is None else np.asarray(batches.present[:, 0])
         center, mean, rho = np.asarray(down.center), np.asarray(down.dual), float(down.rho)
         duals, radius = np.array(clients.dual), np.asarray(clients.radius)
+        models = np.array(clients.model)
         moved, risk, gap = np.zeros_like(duals), np.zeros(len(duals)), np.zeros(len(duals))
         for slot in np.flatnonzero(steps):
             rows = index[slot][present[slot]]
             X = features[rows].reshape(len(rows), -1)
-            solved = self.solve(X, labels[rows], float(radius[slot]), center - (duals[slot] - mean) / rho, rho)
-            moved[slot], risk[slot], gap[slot] = solved.model - center, solved.risk, solved.gap
+            near = center - (duals[slot] - mean) / rho
+            solved = self.solve(X, labels[rows], float(radius[slot]), near, rho, models[slot])
+            models[slot], risk[slot], gap[slot] = solved.model, solved.risk, solved.gap
+            moved[slot] = solved.model - center
         seen = {"worst_case_risk": jnp.asarray(risk), "solver_gap": jnp.asarray(gap)}
-        return jnp.asarray(moved), Client(jnp.asarray(duals + rho * moved), clients.radius), seen
+        fresh = Client(jnp.asarray(duals + rho * moved), jnp.asarray(models), clients.radius)
+        return jnp.asarray(moved), fresh, seen
 
     def aggregate(self, server: State, up: jax.Array, cohort: Cohort) -> State:
         before = server.down

@@ -27,12 +27,21 @@ class OneVsAllDro(DroAdmm):
 
     name: ClassVar[str] = "OneVsAllDro"
 
-    def solve(self, X: Floats, y: Any, radius: float, center: Floats, rho: float) -> Solved:
+    def solve(
+        self, X: Floats, y: Any, radius: float, center: Floats, rho: float, start: Floats | None = None
+    ) -> Solved:
         model, risk, gap = np.empty_like(center), 0.0, 0.0
+        terms = radius, self.label_cost, self.norm
         for k, row in enumerate(center):
-            two_rows = np.stack([row, -row]) / 2.0
-            found = dro.solve_client(X, (y != k).astype(int), radius, self.label_cost, self.norm, two_rows, 2.0 * rho)
+            two_rows = _in_two_rows(row)
+            first = None if start is None else _in_two_rows(start[k])
+            found = dro.solve_client(X, (y != k).astype(int), *terms, two_rows, 2.0 * rho, start=first)
             model[k] = found.coef[0] - found.coef[1]
             risk += found.objective - rho * float(((found.coef - two_rows) ** 2).sum())
             gap += found.gap
         return Solved(model, risk, gap)
+
+
+def _in_two_rows(row: Floats) -> Floats:
+    """m_1 = w/2 and m_2 = -w/2."""
+    return np.stack([row, -row]) / 2.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fedhedge.dro.client import ClientSolution, Warm, solve_client
+from fedhedge.dro.client import ClientSolution, solve_client
 from fedhedge.dro.loss import RobustLoss, crammer_singer_loss, label_margins, risk_subgradient, robust_loss
 from fedhedge.dro.norms import NORMS, dual_norm, phi, phi_subgradient, steepest_direction
 from fedhedge.dro.worst_case import Distribution, WorstCase, worst_case_distribution, worst_case_risk
@@ -12,7 +12,6 @@ __all__ = [
     "ClientSolution",
     "Distribution",
     "RobustLoss",
-    "Warm",
     "WorstCase",
     "crammer_singer_loss",
     "dual_norm",

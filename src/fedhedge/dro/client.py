@@ -15,17 +15,7 @@ from fedhedge import checks
 from fedhedge.dro import worst_case
 from fedhedge.dro.bundle import minimise, penalty
 from fedhedge.dro.problem import Floats, Problem, matrix
-from fedhedge.dro.start import smoothed_start
-from fedhedge.dro.working_set import WorkingSet
-
-
-@dataclass(frozen=True)
-class Warm:
-    """What a solution leaves for the next one with the same rows and settings: its model and its working set."""
-
-    settings: tuple[object, ...]
-    coef: Floats
-    working_set: WorkingSet
+from fedhedge.dro.start import smoothed_start, start_at
 
 
 @dataclass(frozen=True)
@@ -34,8 +24,7 @@ class ClientSolution:
 
     `coef` [K, P]; `lam` >= phi(coef); `objective` includes the proximal term; `gap` >= 0 is the objective minus a
     lower bound of the optimum; `kkt` is the largest entry of the stationarity residual in the model, or `gap` (the
-    sum of all complementarity residuals) where that is larger; `iterations` counts reduced problems; `warm` starts
-    the next solve.
+    sum of all complementarity residuals) where that is larger; `iterations` counts reduced problems.
     """
 
     coef: Floats
@@ -44,7 +33,6 @@ class ClientSolution:
     gap: float
     kkt: float
     iterations: int
-    warm: Warm
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.coef, self.lam, self.objective))
@@ -61,7 +49,7 @@ def solve_client(
     *,
     classes: int | None = None,
     tolerance: float = 1e-8,
-    warm: Warm | None = None,
+    start: Any = None,
 ) -> ClientSolution:
     """Minimise the worst-case risk of a linear model plus rho/2 ||M - center||_F^2, exactly.
 
@@ -71,8 +59,8 @@ def solve_client(
     `X` [N, P]; `y` [N], class indices below `classes` (by default the rows of `center`, or the largest label plus 1);
     `center` [K, P], zero by default. The solve stops when objective minus lower bound is at most `tolerance` times
     max(1, objective). The bound holds for every M, except that with `radius` and `rho` both 0 it holds for every M
-    whose phi is at most 10 max(1, phi(coef)). `warm` is the `warm` of an earlier solution for the same rows
-    and settings, whatever its center and rho.
+    whose phi is at most 10 max(1, phi(coef)). `start` [K, P], a model near the solution, such as the one for another
+    center, saves most of the time and changes nothing else.
 
     Raises InvalidInput on values that cannot be used; warns with RuntimeWarning when the tolerance is not reached.
     Source: the client step of consensus ADMM (Boyd et al. 2011, Section 7.1) for the dual in `worst_case_risk`; the
@@ -88,27 +76,23 @@ def solve_client(
         raise checks.InvalidInput("center", f"an array of shape {center.shape}", f"an array of shape {shape}")
     if center is None or rho == 0.0:
         center = np.zeros(shape)
-    settings = (problem.X.shape, problem.classes, problem.radius, problem.label_cost, problem.norm)
-    if warm is not None and warm.settings != settings:
-        raise checks.InvalidInput("warm", warm.settings, f"the state of a problem with settings {settings}")
+    if start is not None and (start := matrix("start", start)).shape != shape:
+        raise checks.InvalidInput("start", f"an array of shape {start.shape}", f"an array of shape {shape}")
 
     # Without a budget no label is flipped, unless flips are free.
     free = problem.radius > 0.0 or problem.label_cost == 0.0
     reduced = problem if free else dataclasses.replace(problem, label_cost=math.inf)
-    if warm is None:
-        start = smoothed_start(reduced, center, rho)
-        warm = Warm(settings, start.coef, start.working_set)
-    first = center if rho > 0.0 else warm.coef - warm.coef.mean(0)
-    found = minimise(reduced, first, rho, warm.working_set, tolerance)
+    begun = start_at(reduced, start, rho) if start is not None else None
+    begun = begun or smoothed_start(reduced, center, rho)
+    first = center if rho > 0.0 else begun.coef - begun.coef.mean(0)
+    found = minimise(reduced, first, rho, begun.working_set, tolerance)
     value, lam = worst_case.evaluate(found.coef, problem)
     objective = value + penalty(found.coef, center, rho)
     gap = max(0.0, objective - found.lower)
     kkt = max(gap, found.residual(center, rho))
     if gap > tolerance * max(1.0, objective):
         warnings.warn(f"the client problem stopped at a gap of {gap:.1e}", RuntimeWarning, stacklevel=2)
-    return ClientSolution(
-        found.coef, lam, objective, gap, kkt, found.passes, Warm(settings, found.coef, found.working_set)
-    )
+    return ClientSolution(found.coef, lam, objective, gap, kkt, found.passes)
 
 
 def _classes(y: Any, center: Floats | None, classes: int | None) -> int:

@@ -1,4 +1,4 @@
-"""A first working set: the pieces and cuts that carry weight at the minimum of a smoothed problem.
+"""A first working set: the pieces and cuts that carry weight at a model, or at the minimum of a smoothed problem.
 
 It decides how fast the exact solver is from scratch, never what it returns.
 """
@@ -17,10 +17,13 @@ from fedhedge.dro.norms import phi
 from fedhedge.dro.pieces import Pieces
 from fedhedge.dro.problem import Floats, Ints, Problem
 from fedhedge.dro.working_set import WorkingSet
+from fedhedge.dro.worst_case import evaluate
 
 # Temperatures of the soft maxima over pieces and over norms, in units of the loss. The first one is lowered, by this
-# factor and at most so often, while more pieces are near a kink than an optimum can need by far.
+# factor and at most so often, while more pieces are near a kink than an optimum can need by far. The second one is for
+# a model near the optimum.
 _LOSS_SMOOTHING = 0.02
+_NEARBY_SMOOTHING = 0.01
 _COOLING = 0.3
 _STAGES = 6
 _SLOPE_SMOOTHING = 0.05
@@ -39,7 +42,6 @@ class Start(NamedTuple):
 def smoothed_start(problem: Problem, center: Floats, rho: float) -> Start:
     """Minimise r softmax(lam, pair norms) + mean softmax(pieces) + rho/2 ||M - C||^2 roughly, by L-BFGS."""
     smoothed = _Smoothed(problem, center, rho)
-    enough = min(4 * (center.size + 1), max(100, len(problem.y)))
     lam = max(1.0, float(phi(center, problem.norm)))
     bounds = [(None, None)] * center.size + [(0.0, None)]
     options = {"maxiter": _ITERATIONS, "ftol": 1e-7, "gtol": 1e-4}
@@ -49,10 +51,23 @@ def smoothed_start(problem: Problem, center: Floats, rho: float) -> Start:
         for _ in range(_STAGES):
             vector = minimize(smoothed, vector, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
             start = smoothed.start(vector)
-            if len(start.working_set.extra.row) <= enough:
+            if _small(start, problem):
                 break
             smoothed.temperature *= _COOLING
     return start
+
+
+def start_at(problem: Problem, coef: Floats, rho: float) -> Start | None:
+    """The working set at a model near the optimum; None where too many pieces meet, as they do at equal rows."""
+    smoothed = _Smoothed(problem, coef, rho)
+    smoothed.temperature = _NEARBY_SMOOTHING
+    start = smoothed.start(np.append(coef, evaluate(coef, problem).lam))
+    return start if _small(start, problem) else None
+
+
+def _small(start: Start, problem: Problem) -> bool:
+    """Whether there are no more pieces than an optimum can need by far."""
+    return len(start.working_set.extra.row) <= min(4 * (start.coef.size + 1), max(100, len(problem.y)))
 
 
 @functools.cache
