@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV ?= .venv
 RUN = $(VENV)/bin/python -m
 export PYTHON
+BENCH_VENV ?= .venv-bench
+BENCHMARKS = $(PYTHON) benchmarks/environments.py $(BENCH_VENV) && $(BENCH_VENV)/torch/bin/python benchmarks/run.py --environments $(BENCH_VENV)
 # Tests compile the same programmes in many processes; the folder goes with the environment.
 COMPILED = JAX_COMPILATION_CACHE_DIR=$(abspath $(VENV))/compiled JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
 
-.PHONY: demo test test-slow test-deployment gpu-check lint types check clean help
+.PHONY: demo test test-slow test-deployment gpu-check bench bench-quick lint types check clean help
 
 help:            ## this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## +/\t/'
@@ -35,8 +37,14 @@ check: lint types test  ## all that a change must pass
 gpu-check: $(VENV)/.installed  ## on a machine with a GPU: the CPU's results, and the time of Table I on CIFAR-10 (8 min)
 	$(VENV)/bin/python scripts/gpu_check.py
 
+bench:           ## every benchmark, against peers in environments of their own (20 min); BENCH="rounds cnn" for some
+	$(BENCHMARKS) --out runs/bench $(BENCH)
+
+bench-quick:     ## a smoke test of the benchmarks, whose numbers mean nothing (3 min)
+	$(BENCHMARKS) --quick --out runs/bench-quick $(BENCH)
+
 clean:           ## remove the environment and caches, not the runs
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/.installed: pyproject.toml scripts/environment.sh
 	sh scripts/environment.sh $(VENV)

@@ -1,29 +1,44 @@
 """Time of the exact client solver against CVXPY with Clarabel rebuilt each time, in the same process.
 
-    OPENBLAS_NUM_THREADS=1 taskset -c 1 python benchmarks/dro_solver.py [--growth]
+    make bench BENCH=dro_solver
+    OPENBLAS_NUM_THREADS=1 taskset -c 1 python benchmarks/dro_solver.py
 
 Cold: from scratch. Warm: along the rounds of consensus ADMM over four clients, each started from its last solution.
 CVXPY solves some of the same problems, in turns with ours. Medians of processor time, so that other work on the machine
-does not count. `--growth` repeats it at larger N, P and K.
+does not count. How times grow with N, P and K: see dro_growth.py.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from results import Results, options
 
 from fedhedge.dro import solve_client
 
 RADIUS, LABEL_COST, RHO = 0.05, 0.5, 0.1
-CLIENTS, ROUNDS, REPEATS = 4, 30, 5
-SIZES = ((400, 13, 4),)
-GROWTH = ((400, 13, 4), (800, 13, 4), (1600, 13, 4), (400, 26, 4), (400, 52, 4), (400, 13, 6), (400, 13, 8))
+CLIENTS, ROUNDS, REPEATS = 4, 60, 5
+SIZE = (400, 13, 4)
+COLD_AT_MOST, WARM_AT_MOST, ADMM_AT_MOST = 60.0, 3.0, 1.5
+Size = tuple[int, int, int]
+
+
+@dataclass
+class Times:
+    """Seconds of our solves and of CVXPY's; the worst gap or residual, and relative difference of objectives."""
+
+    cold: list[float] = field(default_factory=list)
+    warm: list[float] = field(default_factory=list)
+    rebuilt: list[float] = field(default_factory=list)
+    whole: float = 0.0
+    gap: float = 0.0
+    error: float = 0.0
 
 
 def client_rows(seed: int, rows: int, features: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -57,49 +72,68 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - start, result
 
 
-def measure(rows: int, features: int, classes: int, norm: str) -> None:
-    tables = [client_rows(seed, rows, features, classes) for seed in range(CLIENTS)]
-    shape = (classes, features)
+def admm(size: Size, norm: str, rounds: int, compared: int) -> Times:
+    """Consensus ADMM over four clients; some of the first client's problems are also solved from scratch by both."""
+    tables = [client_rows(seed, *size) for seed in range(CLIENTS)]
+    shape = (size[2], size[1])
     mean, duals, states = np.zeros(shape), np.zeros((CLIENTS, *shape)), [None] * CLIENTS
-    cold, warm, rebuilt, passes, gaps, errors = [], [], [], [], [], []
-    for number in range(ROUNDS):
+    times = Times()
+    for number in range(rounds):
         models = np.empty((CLIENTS, *shape))
         for client, (X, y) in enumerate(tables):
             center = mean - duals[client]
             arguments = (X, y, RADIUS, LABEL_COST, norm, center, RHO)
-            seconds, found = timed(lambda a=arguments, s=states[client]: solve_client(*a, warm=s))
-            states[client], models[client] = found.warm, found.coef
-            gaps.append(max(found.gap, found.kkt))
-            if number == 0:
-                cold.append(seconds)
-                continue
-            warm.append(seconds)
-            passes.append(found.iterations)
-            if client == 0 and number % (ROUNDS // REPEATS) == 1:
-                cold.append(timed(lambda a=arguments: solve_client(*a))[0])
+            seconds, found = timed(lambda a=arguments, s=states[client]: solve_client(*a, start=s))
+            states[client] = models[client] = found.coef
+            times.gap = max(times.gap, found.gap, found.kkt)
+            (times.warm if number else times.cold).append(seconds)
+            if compared and client == 0 and number and number % max(1, rounds // compared) == 1:
+                times.cold.append(timed(lambda a=arguments: solve_client(*a))[0])
                 seconds, value = timed(lambda X=X, y=y, c=center: solve_with_cvxpy(X, y, norm, c))
-                rebuilt.append(seconds)
-                errors.append(abs(value - found.objective) / max(1.0, found.objective))
+                times.rebuilt.append(seconds)
+                times.error = max(times.error, abs(value - found.objective) / max(1.0, found.objective))
         mean = (models + duals).mean(0)
         duals += models - mean
-    cold_ms, warm_ms, rebuilt_ms = (1e3 * statistics.median(times) for times in (cold, warm, rebuilt))
-    print(
-        f"{norm:>4} {rows:6d} {features:4d} {classes:3d} {rebuilt_ms:9.1f} {cold_ms:8.1f} {warm_ms:8.2f} "
-        f"{rebuilt_ms / cold_ms:7.0f} {rebuilt_ms / warm_ms:7.0f} {statistics.mean(passes):7.1f} {max(gaps):9.1e} "
-        f"{max(errors):9.1e}",
-        flush=True,
-    )
+    times.whole = sum(times.cold[:CLIENTS]) + sum(times.warm)
+    return times
+
+
+def simulated(norm: str, rounds: int) -> float:
+    """Seconds of as many rounds of the method itself, through `fh.simulate`, all that belongs to a run included."""
+    import fedhedge as fh
+
+    X, y = (np.concatenate(column) for column in zip(*(client_rows(s, *SIZE) for s in range(CLIENTS)), strict=True))
+    clients = fh.data.Clients.from_splits((X, y, np.repeat(np.arange(CLIENTS), SIZE[0])))
+    method = fh.algorithms.DroAdmm(radius=RADIUS, label_cost=LABEL_COST, norm=norm, rho=RHO, tolerance=0.0)
+    settings: dict[str, Any] = {"local_steps": 1, "batch_size": None, "evaluate_every": rounds, "evaluate_on": ()}
+    rest = (method, fh.models.CrammerSinger(), clients, fh.availability.Everyone())
+    fh.simulate(*rest, rounds=2, **settings, progress=False)
+    return timed(lambda: fh.simulate(*rest, rounds=rounds, **settings, progress=False))[0]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--growth", action="store_true", help="also at larger N, P and K")
-    sizes = GROWTH if parser.parse_args().growth else SIZES
-    print("medians in ms; worst gap or KKT residual of all solves; worst relative difference from CVXPY's value")
-    print("norm      N    P   K     CVXPY     cold     warm  x cold  x warm  passes  gap, KKT    differs")
-    for size in sizes:
-        for norm in ("l1", "l2", "linf"):
-            measure(*size, norm)
+    given = options(__doc__).parse_args()
+    rounds, compared = (6, 1) if given.quick else (ROUNDS, REPEATS)
+    results = Results.of("The exact robust client solver, N = 400, P = 13, K = 4", given)
+    for norm in ("l1", "l2", "linf"):
+        times = admm(SIZE, norm, rounds, compared)
+        cold, warm, rebuilt = ([1e3 * value for value in column] for column in (times.cold, times.warm, times.rebuilt))
+        results.add(f"{norm}: cold", cold, "ms", at_most=COLD_AT_MOST)
+        results.add(f"{norm}: warm", warm, "ms", at_most=WARM_AT_MOST)
+        results.add(f"{norm}: CVXPY with Clarabel, rebuilt", rebuilt, "ms")
+        middle = statistics.median(rebuilt)
+        results.add(f"{norm}: CVXPY / cold", middle / statistics.median(cold), "×")
+        results.add(f"{norm}: CVXPY / warm", middle / statistics.median(warm), "×")
+        results.add(
+            f"{norm}: {rounds} rounds of {CLIENTS} clients, solves alone", times.whole, "s", at_most=ADMM_AT_MOST
+        )
+        whole = simulated(norm, rounds)
+        results.add(f"{norm}: {rounds} rounds of DroAdmm by simulate", whole, "s", at_most=ADMM_AT_MOST)
+        results.remark(
+            f"{norm}: worst gap or residual {times.gap:.1e}; worst relative difference from CVXPY's value "
+            f"{times.error:.1e}."
+        )
+    results.write()
 
 
 if __name__ == "__main__":

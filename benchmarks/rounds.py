@@ -1,139 +1,100 @@
-"""Rounds per second of a simulation against a plain PyTorch loop that does the same work, in the same process.
+"""Rounds per second of work W1 against plain PyTorch loops, pfl, BlazeFL and Flower's simulation.
 
-    python -m venv .venv-bench && .venv-bench/bin/pip install torch==2.13.0 -e .
-    taskset -c 0 .venv-bench/bin/python benchmarks/rounds.py
+    make bench BENCH=rounds
 
 Work: MLP 784-200-200-10 (199,210 weights), 30 clients of whom 3 get through, 5 local steps, batches of 32, FedAvg.
-Both draw mini-batches without replacement and average the models. Compilation is measured apart. The contenders
-run in turns, and medians are printed, so that a drifting machine hurts all.
+All draw mini-batches without replacement, average the models, and must have learnt something at the end of a turn.
+On one core, all processes are pinned to it and compute on one thread; then on two, with two threads or one. Start-up
+and compilation come first and are not counted. Contenders run in turns; ratios are medians of the ratios of the same
+turn.
 """
 
 from __future__ import annotations
 
-import argparse
-import itertools
-import os
-import platform
 import statistics
-import time
+from collections.abc import Sequence
+from pathlib import Path
 
-ARGUMENTS = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-ARGUMENTS.add_argument("--rounds", type=int, default=500, help="rounds in one turn")
-ARGUMENTS.add_argument("--turns", type=int, default=7)
-ARGUMENTS.add_argument("--threads", type=int, default=1, help="threads of PyTorch; pin the process to as many cores")
+from results import Results, options
+from turns import Contender, Failed, race
+from work import FLOPS
 
-CLIENTS, COHORT, STEPS, BATCH, ROWS, STEP_SIZE = 30, 3, 5, 32, 2000, 0.1
-WIDTHS = (784, 200, 200, 10)
-# Forward pass, and two products of the same size backward, except that the first layer needs no gradient of its input.
-FLOPS = COHORT * STEPS * BATCH * 2 * (3 * sum(a * b for a, b in itertools.pairwise(WIDTHS)) - 784 * 200)
+OURS, PLAIN, FLOWER = "fedhedge", "plain PyTorch loop", "Flower's simulation"
+RATE = "rounds_per_second"
+# The contenders: environment, script, and the rounds of a turn.
+ENTRIES = {
+    OURS: ("torch", "contender_fedhedge.py", "--rounds", "500"),
+    PLAIN: ("torch", "contender_torch.py", "--rounds", "200"),
+    "PyTorch by hand": ("torch", "contender_torch.py", "--rounds", "200", "--by-hand"),
+    "pfl": ("pfl", "contender_pfl.py", "--rounds", "150"),
+    "BlazeFL, threads": ("blazefl", "contender_blazefl.py", "--rounds", "150"),
+    FLOWER: ("flower", "contender_flower.py", "--rounds", "20"),
+    "Flower, polling shortened": ("flower", "contender_flower.py", "--rounds", "20", "--polling", "0.005"),
+}
+# On two cores, layers as small as these may be quicker on one thread.
+ONE_THREAD = {
+    f"{label}, one thread": (*ENTRIES[label], "--threads", "1") for label in (PLAIN, "PyTorch by hand", "pfl")
+}
+QUICK = ("--rounds", "30")
+# Flower starts its actors anew in each turn, which takes longer than the rounds.
+FLOWER_TURNS = 2
+BEST_AT_LEAST = {1: 2.5, 2: 3.5}
+FLOWER_AT_LEAST = 35.0
+PEAK_SHARE = 60.0
 
 
 def main() -> None:
-    options = ARGUMENTS.parse_args()
-    import jax
-    import numpy as np
-    import torch
-
-    import fedhedge as fh
-    from fedhedge.simulation.driver import Simulation
-    from fedhedge.simulation.options import Options
-
-    torch.set_num_threads(options.threads)
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(CLIENTS * ROWS, WIDTHS[0])).astype(np.float32)
-    y = rng.integers(0, WIDTHS[-1], len(X))
-    clients = fh.data.Clients.from_splits((X, y, np.repeat(np.arange(CLIENTS), ROWS)))
-    law = fh.availability.FixedSize(size=COHORT)
-
-    settings = Options(rounds=options.rounds, evaluate_every=options.rounds, evaluate_on=())
-    simulation = Simulation(
-        fh.algorithms.FedAvg(step=STEP_SIZE), fh.models.MLP(hidden=WIDTHS[1:-1]), clients, law, settings
-    )
-
-    def ours() -> float:
-        simulation.begin()
-        begun = time.perf_counter()
-        simulation.run(None, resume=False, progress=False)
-        jax.block_until_ready(simulation.state)
-        return time.perf_counter() - begun
-
-    layers = [torch.nn.Linear(a, b) for a, b in itertools.pairwise(WIDTHS)]
-    model = torch.nn.Sequential(layers[0], torch.nn.ReLU(), layers[1], torch.nn.ReLU(), layers[2])
-    features, labels = torch.from_numpy(X), torch.from_numpy(y)
-    parameters = list(model.parameters())
-    criterion = torch.nn.CrossEntropyLoss()
-    present = law.bind(CLIENTS).schedule(0, 0, options.rounds)
-
-    def loss_of(client: int) -> torch.Tensor:
-        index = torch.from_numpy(client * ROWS + rng.choice(ROWS, BATCH, replace=False))
-        return criterion(model(features[index]), labels[index])
-
-    def plain() -> float:
-        """As one writes it: an optimiser, backward(), state dictionaries averaged key by key."""
-        server = {name: value.clone() for name, value in model.state_dict().items()}
-        begun = time.perf_counter()
-        for row in present:
-            uploads = []
-            for client in np.flatnonzero(row):
-                model.load_state_dict(server)
-                optimiser = torch.optim.SGD(model.parameters(), lr=STEP_SIZE)
-                for _ in range(STEPS):
-                    optimiser.zero_grad()
-                    loss_of(client).backward()
-                    optimiser.step()
-                uploads.append({name: value.clone() for name, value in model.state_dict().items()})
-            server = {name: torch.stack([upload[name] for upload in uploads]).mean(0) for name in server}
-        return time.perf_counter() - begun
-
-    def tuned() -> float:
-        """By hand: gradients without an optimiser, everything in place."""
-        server = [p.detach().clone() for p in parameters]
-        begun = time.perf_counter()
-        for row in present:
-            total = [torch.zeros_like(p) for p in server]
-            for client in np.flatnonzero(row):
-                with torch.no_grad():
-                    for p, s in zip(parameters, server, strict=True):
-                        p.copy_(s)
-                for _ in range(STEPS):
-                    gradient = torch.autograd.grad(loss_of(client), parameters)
-                    for p, g in zip(parameters, gradient, strict=True):
-                        p.data.sub_(g, alpha=STEP_SIZE)
-                for t, p in zip(total, parameters, strict=True):
-                    t.add_(p.data)
-            server = [t.div_(COHORT) for t in total]
-        return time.perf_counter() - begun
-
-    begun = time.perf_counter()
-    ours()
-    first = time.perf_counter() - begun
-    plain(), tuned()
-    times = [(ours(), plain(), tuned()) for _ in range(options.turns)]
-    mine, usual, by_hand = (statistics.median(column) for column in zip(*times, strict=True))
-    against = [statistics.median(row[k] / row[0] for row in times) for k in (1, 2)]
-    peak = matrix_peak(jax)
-    achieved = FLOPS * options.rounds / mine / 1e9
-    threads = f"PyTorch {torch.__version__}, {options.threads} thread(s)"
-    print(f"{platform.machine()}, {len(os.sched_getaffinity(0))} core(s) allowed, {threads}")
-    print(f"fedhedge             {options.rounds / mine:7.1f} rounds/s   (first call, with compilation: {first:.1f} s)")
-    print(f"plain PyTorch loop   {options.rounds / usual:7.1f} rounds/s   ratio {against[0]:.2f}")
-    print(f"the same by hand     {options.rounds / by_hand:7.1f} rounds/s   ratio {against[1]:.2f}")
-    print(f"medians of {options.turns} turns; fedhedge: {achieved:.0f} of {peak:.0f} GFLOP/s, {achieved / peak:.0%}")
+    parser = options(__doc__)
+    parser.add_argument("--environments", type=Path, default=Path(".venv-bench"), metavar="DIR")
+    parser.add_argument("--turns", type=int, default=5)
+    given = parser.parse_args()
+    results = Results.of("Work W1: rounds per second of one run", given)
+    for cores in ((0,), (0, 1)):
+        entries = ENTRIES if len(cores) == 1 else ENTRIES | ONE_THREAD
+        if given.quick:
+            entries = {label: (*entry, *QUICK) for label, entry in entries.items()}
+        measure(entries, given.environments, cores, 1 if given.quick else given.turns, results)
+    results.write()
 
 
-def matrix_peak(jax: object, size: int = 1024) -> float:
-    """GFLOP/s of one large float32 matrix product, the best of several."""
-    import jax.numpy as jnp
+def measure(
+    entries: dict[str, tuple[str, ...]], environments: Path, cores: Sequence[int], turns: int, results: Results
+) -> None:
+    where = f"{len(cores)} core{'s' if len(cores) > 1 else ''}"
+    with race(entries, environments, cores) as (running, missing):
+        for number in range(turns):
+            for label, contender in list(running.items()):
+                if label.startswith("Flower") and number >= FLOWER_TURNS:
+                    continue
+                try:
+                    contender.turn()
+                except Failed as failure:
+                    missing[label] = str(failure)
+                    del running[label]
+        for label, contender in running.items():
+            results.add(f"{label}, {where}", rates(contender), "rounds/s")
+        ours = running.pop(OURS)
+        share = [100 * FLOPS * turn[RATE] / 1e9 / turn["peak_gflops"] for turn in ours.turns]
+        results.add(f"of the peak of a matrix product, {where}", share, "%", at_least=PEAK_SHARE)
+        for label, contender in running.items():
+            target = {"at_least": FLOWER_AT_LEAST} if label == FLOWER else {}
+            results.add(f"fedhedge / {label}, {where}", ratios(ours, contender), "×", **target)
+        peers = [contender for label, contender in running.items() if not label.startswith("Flower")]
+        best = max(peers, key=lambda contender: statistics.median(rates(contender)))
+        wanted = BEST_AT_LEAST[len(cores)]
+        results.add(f"fedhedge / best peer ({best.label}), {where}", ratios(ours, best), "×", at_least=wanted)
+        names = ", ".join(sorted({contender.name for contender in [ours, *running.values()]}))
+        results.remark(f"{where}: {names}.")
+    for label, why in missing.items():
+        results.remark(f"{where}: {label} left out: {why}")
 
-    a = jnp.ones((size, size))
-    product = jax.jit(lambda x: x @ x)  # type: ignore[attr-defined]
-    product(a).block_until_ready()
-    best = float("inf")
-    for _ in range(20):
-        begun = time.perf_counter()
-        product(a).block_until_ready()
-        best = min(best, time.perf_counter() - begun)
-    return 2 * size**3 / best / 1e9
+
+def rates(contender: Contender) -> list[float]:
+    return [turn[RATE] for turn in contender.turns]
+
+
+def ratios(ours: Contender, other: Contender) -> list[float]:
+    return [a / b for a, b in zip(rates(ours), rates(other), strict=False)]
 
 
 if __name__ == "__main__":
