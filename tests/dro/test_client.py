@@ -11,6 +11,7 @@ from dro import cvxpy_reference
 from dro.tables import table
 from fedhedge import InvalidInput
 from fedhedge.dro import NORMS, bundle, phi, solve_client, worst_case_risk
+from fedhedge.dro.reduced_qp import solve_reduced
 from fedhedge.experiments.tables_data import problem
 
 COSTS = (0.0, 0.2, 1.0, math.inf)
@@ -217,6 +218,23 @@ def test_bad_input_is_named(change, message):
     arguments = {"radius": 0.1, "label_cost": 0.5, "norm": "l2", **change}
     with pytest.raises(InvalidInput, match=message):
         solve_client(X, y, **arguments)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_a_large_table_takes_small_programmes(norm, monkeypatch):
+    """Far from the optimum nearly all rows are violated; no quadratic programme may hold them all."""
+    sizes = []
+
+    def watched(problem, center, rho, working_set):
+        sizes.append(len(working_set.extra.row))
+        return solve_reduced(problem, center, rho, working_set)
+
+    monkeypatch.setattr(bundle, "solve_reduced", watched)
+    X, y = table(16, rows=4000, features=8, classes=4)
+    start = np.random.default_rng(16).normal(size=(4, 8))
+    solution = solve_client(X, y, 0.01, 0.5, norm, np.zeros((4, 8)), 0.1, start=start)
+    assert solution.gap <= 1e-8 * max(1.0, solution.objective)
+    assert max(sizes) < 2000
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -10,6 +10,9 @@ import numpy as np
 from fedhedge.dro.loss import LabelPieces
 from fedhedge.dro.problem import NEAR, VIOLATION, WEIGHT, Floats, Ints, Problem
 
+# Pieces of one kind that are added at once: as many times the size of the model, and at least so many.
+_TIMES, _FEWEST = 4, 200
+
 
 class Pieces(NamedTuple):
     """Pieces 1 + (m_rival - m_label).x_row - kappa lam 1{label is not the row's own}, three arrays of shape [m].
@@ -73,12 +76,25 @@ def next_pieces(
 
 def _missing(problem: Problem, highest: Floats, price: float, worst: LabelPieces) -> list[tuple[Ints, Ints, Ints]]:
     """Own-label, flipped and zero pieces above the highest kept piece of their row."""
-    floor = np.maximum(highest, 0.0) + VIOLATION
-    own = np.flatnonzero(worst.own > floor)
-    flip = np.flatnonzero((worst.other - price > floor) & math.isfinite(problem.label_cost))
-    zero = np.flatnonzero(highest < -VIOLATION)
+    floor = np.maximum(highest, 0.0)
+    own = _worst(worst.own - floor, problem)
+    flip = _worst(worst.other - price - floor, problem) if math.isfinite(problem.label_cost) else own[:0]
+    zero = _worst(-highest, problem)
     return [
         (own, worst.own_rival[own], problem.y[own]),
         (flip, worst.other_rival[flip], worst.other_label[flip]),
         (zero, np.zeros_like(zero), np.zeros_like(zero)),
     ]
+
+
+def _worst(excess: Floats, problem: Problem) -> Ints:
+    """Rows whose excess is a violation, the largest ones if there are many.
+
+    An optimum has few rows at a kink; far from it nearly all of a large table may be violated, and a quadratic
+    programme of that size would not end.
+    """
+    rows = np.flatnonzero(excess > VIOLATION)
+    most = max(_FEWEST, _TIMES * problem.classes * problem.X.shape[1])
+    if len(rows) <= most:
+        return rows
+    return np.sort(rows[np.argpartition(-excess[rows], most)[:most]])
