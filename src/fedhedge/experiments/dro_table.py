@@ -19,6 +19,7 @@ from fedhedge.experiments.dro_methods import METHODS, Method
 from fedhedge.experiments.selection import Metric, accuracy, final_scores, fold_scores, macro_f1, simulated
 from fedhedge.experiments.tables_data import FLIPPED, PUMP, TABLES, Problem, problem
 from fedhedge.privacy import Privacy, calibrate, spent
+from fedhedge.simulation.spread import in_processes
 
 METRICS: dict[str, Metric] = {"macro-F1": macro_f1, "accuracy": accuracy}
 # The paper's noise, whose exact total is the budget of every private method: 5 % of each round's mu^2 is for lambda.
@@ -88,7 +89,7 @@ def centred(out: Path, *, fast: bool = False, quiet: bool = False) -> pd.DataFra
 
 def _run(name: str, whole: Size, out: Path, *, fast: bool, quiet: bool) -> pd.DataFrame:
     if not fast:
-        return run(whole, out, name=name, quiet=quiet)
+        return run(whole, out, name=name, quiet=quiet, n_jobs=-1)
     part = Size(whole.seeds[:3], 2, whole.settings[:2])
     if not quiet:
         names = ", ".join(setting.name for setting in part.settings)
@@ -97,46 +98,79 @@ def _run(name: str, whole: Size, out: Path, *, fast: bool, quiet: bool) -> pd.Da
             f"{len(whole.seeds)} seeds, {part.folds} folds of {whole.folds} for choosing",
             flush=True,
         )
-    return run(part, out, name=name, fast=True, quiet=quiet)
+    return run(part, out, name=name, fast=True, quiet=quiet, n_jobs=-1)
 
 
-def run(size: Size, out: Path, *, name: str = "dro-table", fast: bool = False, quiet: bool = False) -> pd.DataFrame:
+def run(
+    size: Size, out: Path, *, name: str = "dro-table", fast: bool = False, quiet: bool = False, n_jobs: int = 1
+) -> pd.DataFrame:
     """Train every method on every setting; write scores, table, differences, text and page; returns the table.
 
-    name, fast: what `fedhedge reproduce` is given for it. Raises as `computed` does.
+    name, fast: what `fedhedge reproduce` is given for it. n_jobs: processes, -1 for one on each core. Raises as
+    `computed` does.
     """
-    cells = computed(size, out, quiet=quiet)
+    cells = computed(size, out, quiet=quiet, n_jobs=n_jobs)
     return dro_report.write(out, command(name, fast), name, size.settings, size.methods, cells, quiet=quiet)
 
 
-def computed(size: Size, out: Path, *, quiet: bool = False) -> dict[tuple[str, str], Cell]:
+def computed(size: Size, out: Path, *, quiet: bool = False, n_jobs: int = 1) -> dict[tuple[str, str], Cell]:
     """Scores and choices of every method on every setting, by (setting, method).
 
     Cells that are in `out` already are not computed again. Raises CheckpointMismatch when they are of another form, or
     damaged.
     """
-    # One setting after another, so that its data are made once and its programmes compiled once.
-    jobs = [(setting, method) for setting in size.settings for method in size.methods]
-    cells: dict[tuple[str, str], Cell] = {}
-    made: dict[tuple[str, str], dict[int, Problem]] = {}
-    with tqdm(jobs, unit="cell", disable=True if quiet else None) as bar:
-        for setting, method in bar:
-            bar.set_description(f"{setting.name}, {method.name}")
-            # What no budget touches is the same in all columns of a table.
-            column = setting.name if method.private else setting.table
-            path = out / FOLDER / f"{column}-{method.name}.json"
-            described = _described(size, setting, method)
-            candidates = len(described["candidates"])
-            cell = kept(path, described, functools.partial(_intact, seeds=len(size.seeds), candidates=candidates))
-            if cell is None:
-                data = setting.table, setting.scaling
-                if data not in made:
-                    made = {data: setting.problems(size.seeds, size.folds)}
-                earlier = cells.get((setting.name, method.choice_of or ""))
-                cell = {"described": described} | _computed(setting, method, made[data], earlier)
-                files.write_json(path, cell)
+    # What no budget touches is the same in all columns of a table, and a choice that is taken over comes first.
+    tasks: dict[tuple[str, str], list[tuple[Setting, Method]]] = {}
+    seen: set[Path] = set()
+    for setting in size.settings:
+        for method in size.methods:
+            place = _path(out, setting, method)
+            if place not in seen and _kept(size, setting, method, out) is None:
+                column = setting.name if method.private else setting.table
+                tasks.setdefault((column, method.choice_of or method.name), []).append((setting, method))
+            seen.add(place)
+    # The exact methods take longest.
+    queue = sorted(tasks.values(), key=lambda task: task[0][1].private)
+    with tqdm(total=sum(map(len, queue)), unit="cell", disable=True if quiet else None) as bar:
+        # Each finished cell is a file, so that a run that is stopped loses the cells at work only.
+        for done in in_processes(functools.partial(_made, size, out), queue, n_jobs):
+            bar.update(done)
+    cells = {}
+    for setting in size.settings:
+        for method in size.methods:
+            cell = _kept(size, setting, method, out)
+            assert cell is not None
             cells[setting.name, method.name] = cell
     return cells
+
+
+def _made(size: Size, out: Path, task: Sequence[tuple[Setting, Method]]) -> int:
+    """Compute the cells of a task and write them; returns how many."""
+    by_name = {method.name: method for method in size.methods}
+    for setting, method in task:
+        first = by_name.get(method.choice_of or "")
+        earlier = None if first is None else _kept(size, setting, first, out)
+        problems = _problems(setting, size.seeds, size.folds)
+        cell = {"described": _described(size, setting, method)} | _computed(setting, method, problems, earlier)
+        files.write_json(_path(out, setting, method), cell)
+    return len(task)
+
+
+@functools.lru_cache(maxsize=1)
+def _problems(setting: Setting, seeds: tuple[int, ...], folds: int) -> dict[int, Problem]:
+    """The splits of a column, which tasks that follow each other share."""
+    return setting.problems(seeds, folds)
+
+
+def _path(out: Path, setting: Setting, method: Method) -> Path:
+    return out / FOLDER / f"{setting.name if method.private else setting.table}-{method.name}.json"
+
+
+def _kept(size: Size, setting: Setting, method: Method, out: Path) -> Cell | None:
+    described = _described(size, setting, method)
+    candidates = len(described["candidates"])
+    intact = functools.partial(_intact, seeds=len(size.seeds), candidates=candidates)
+    return kept(_path(out, setting, method), described, intact)
 
 
 def _described(size: Size, setting: Setting, method: Method) -> dict[str, Any]:
