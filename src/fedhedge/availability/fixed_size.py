@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedhedge import checks
 from fedhedge.availability import arguments, successive_sampling
-from fedhedge.availability.base import Law
+from fedhedge.availability.base import DIRECT_FROM, Law
 from fedhedge.checks import InvalidInput
 
 _ITERATIONS = 500
@@ -57,8 +58,21 @@ class FixedSize(Law):
         _check_size(self.size, clients)
         return dataclasses.replace(self, prior=np.ones(clients))
 
+    @cached_property
+    def _uniform(self) -> bool:
+        return bool(np.ptp(np.asarray(self.prior)) == 0)
+
+    @property
+    def direct(self) -> bool:
+        return self.count() >= DIRECT_FROM and self._uniform
+
+    def draw(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        return np.sort(rng.choice(self.count(), self.size, replace=False, shuffle=False))
+
     def sample(self, rng: np.random.Generator, round: int) -> NDArray[np.bool_]:
         clients = self.count()
+        if self.direct:
+            return self._as_table(self.draw(rng))
         with np.errstate(divide="ignore"):
             rings = rng.exponential(size=clients) / np.asarray(self.prior)
         present = np.zeros(clients, dtype=np.bool_)
@@ -70,7 +84,7 @@ class FixedSize(Law):
 
     def inclusion_probabilities(self) -> NDArray[np.float64]:
         clients = self.count()
-        if np.ptp(np.asarray(self.prior)) == 0:
+        if self._uniform:
             return np.full(clients, self.size / clients)
         return super().inclusion_probabilities()
 

@@ -17,7 +17,8 @@ def features(values: Any) -> np.ndarray:
     if np.ma.is_masked(values):
         raise InvalidInput("features", "a masked array", "numbers in every row and column")
     try:
-        array = np.asarray(values)
+        # A memory map stays one, so that it can stay where it is.
+        array = np.asanyarray(values) if isinstance(values, np.memmap) else np.asarray(values)
     except ValueError:
         raise InvalidInput("features", "rows of different lengths", "one row shape") from None
     numeric = array.dtype.kind in "biuf"
@@ -99,8 +100,14 @@ def lock(array: np.ndarray) -> np.ndarray:
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
-    """The array itself when it is read-only and owns its memory, else a read-only copy."""
-    return array if array.flags.owndata and not array.flags.writeable else lock(array.copy())
+    """The array itself when it is read-only and owns its memory, or is `mapped`; else a read-only copy."""
+    kept = mapped(array) or (array.flags.owndata and not array.flags.writeable)
+    return array if kept else lock(np.array(array, order="C"))
+
+
+def mapped(array: np.ndarray) -> bool:
+    """Whether an array is a file mapped for reading only, as of `np.load(path, mmap_mode="r")`."""
+    return isinstance(array, np.memmap) and array.filename is not None and not array.flags.writeable
 
 
 def _kind(values: Any, array: np.ndarray) -> str:

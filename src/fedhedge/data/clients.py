@@ -30,6 +30,9 @@ class Clients:
     one slice. `names` are the clients' names, `classes` the original labels in index order, `description` says in
     JSON terms where the rows come from and how they were scaled.
 
+    Features that are a file mapped for reading only (`np.load(path, mmap_mode="r")`, float32 or float64) stay on disk,
+    for data larger than memory; their rows must be in that order already. `on_disk` says so.
+
     Every client needs a training row; the two other splits may be empty. Raises InvalidInput when arrays do not fit
     together, when a feature is not finite (client and column are named), or when a client cannot train.
     """
@@ -42,6 +45,7 @@ class Clients:
     classes: tuple[Any, ...] | None = None
     feature_names: tuple[str, ...] = ()
     description: dict[str, Any] = field(default_factory=dict)
+    on_disk: bool = field(init=False)
 
     def __post_init__(self) -> None:
         features = arrays.features(self.features)
@@ -60,10 +64,14 @@ class Clients:
             raise InvalidInput("feature_names", len(self.feature_names), f"{features.shape[1]} names, one a column")
         key = split.astype(np.int64) * len(names) + client
         columns = [features, targets, client.astype(np.int32), split.astype(np.int8)]
+        set_field = object.__setattr__
+        set_field(self, "on_disk", arrays.mapped(features))
         if (np.diff(key) < 0).any():
+            if self.on_disk:
+                allowed = "rows in the order of split, then client; or an array in memory, which is sorted here"
+                raise InvalidInput("features", "a memory-mapped file with rows in another order", allowed)
             order = np.argsort(key, kind="stable")
             columns = [arrays.lock(column[order]) for column in columns]
-        set_field = object.__setattr__
         for name, column in zip(("features", "labels", "client", "split"), columns, strict=True):
             set_field(self, name, arrays.frozen(column))
         set_field(self, "names", names)
@@ -143,7 +151,7 @@ class Clients:
         targets, classes = labels.encode(every_label, regression=boolean("regression", regression))
         client, names = labels.encode(np.concatenate([np.asarray(part[2]) for _, part in parts]), "groups")
         return cls(
-            np.concatenate(features),
+            features[0] if len(features) == 1 else np.concatenate(features),
             targets,
             client,
             np.repeat([number for number, _ in parts], lengths),

@@ -1,11 +1,11 @@
-"""Simulation of one federated run: the driver round the round loop."""
+"""A federated run in progress: the driver round the round loop."""
 
 from __future__ import annotations
 
 import functools
+import math
 import time
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,14 @@ from fedhedge.availability import Law
 from fedhedge.data import Clients
 from fedhedge.models import Architecture, Functional, Model
 from fedhedge.simulation import checkpoint
-from fedhedge.simulation.arithmetic import arithmetic
 from fedhedge.simulation.batches import Pool
 from fedhedge.simulation.costs import costs, scalars
 from fedhedge.simulation.evaluate import Evaluator, mean_loss
 from fedhedge.simulation.faults import Faults, warnings_about
 from fedhedge.simulation.guard import Diverged
 from fedhedge.simulation.history import OVER_ALL, History, from_arrays, to_arrays
+from fedhedge.simulation.memory import owned
+from fedhedge.simulation.on_disk import Disk, Rows, States
 from fedhedge.simulation.options import Options
 from fedhedge.simulation.rounds import (
     Inputs,
@@ -44,7 +45,7 @@ from fedhedge.simulation.rounds import (
 )
 from fedhedge.simulation.rows import on_device
 from fedhedge.simulation.run import Run
-from fedhedge.simulation.schedule import Table, compact, scatter
+from fedhedge.simulation.schedule import Table, compact
 from fedhedge.simulation.settings import settings
 from fedhedge.simulation.tally import Tally, empty_tally
 from fedhedge.streams import Purpose
@@ -55,62 +56,26 @@ CHECKPOINT_SECONDS = 1.0
 # Straight-line code: models of this many parameters, and at most this many local steps in a round.
 UNROLL_FROM_SIZE = 50_000
 UNROLL_UP_TO_STEPS = 32
+# Of laws whose cohorts vary, up to so many clients the largest cohort is planned for.
+USUAL_FROM = 256
 INDEX_BUDGET = 32 * 2**20
 CHECKPOINT_NAME = "checkpoint.npz"
 HISTORY_NAME = "history.parquet"
 
 
-def simulate(
-    algorithm: Algorithm,
-    model: Model,
-    clients: Clients,
-    law: Law,
-    *,
-    rounds: int = 1000,
-    local_steps: int | Sequence[int] = 5,
-    batch_size: int | None = 32,
-    seed: int = 0,
-    evaluate_every: int = 50,
-    evaluate_on: Sequence[str] = ("test",),
-    weighting: str = "uniform",
-    on_nonfinite: str = "stop",
-    checkpoint: str | Path | None = None,
-    resume: bool = True,
-    loop: str = "auto",
-    faults: Faults | None = None,
-    progress: bool | None = None,
-) -> Run:
-    """Train `model` by `algorithm` over `clients`, of whom `law` lets a random set through in each round.
-
-    local_steps: H, one number or one for each client. batch_size: rows b of a mini-batch, part of the problem under
-    CVaR; None takes all of a client's rows. evaluate_every: rounds between evaluations (round 0 and the last one
-    are always evaluated) on the splits `evaluate_on`. weighting: "uniform" (agnostic) or "rows" (by training rows).
-    on_nonfinite: "stop" raises Diverged, "skip" leaves the upload out. checkpoint: a folder; `resume` continues
-    what is there, and the history is written beside it as it goes. loop: "compiled" (rounds in one programme),
-    "host" (one programme a round), or "auto". faults: uploads and states that get lost; None: none.
-    progress: a bar on standard error; None shows it on a terminal only.
-
-    The same arguments give the same result bit for bit, whether or not the run was interrupted.
-    Raises InvalidInput for arguments that cannot be used, Diverged, and CheckpointMismatch.
-    """
-    options = Options(
-        rounds, local_steps, batch_size, seed, evaluate_every, evaluate_on, weighting, on_nonfinite, loop, faults
-    )
-    if checkpoint is not None:
-        checks.instance("checkpoint", checkpoint, (str, Path), "a folder")
-    folder = None if checkpoint is None else Path(checkpoint)
-    checks.boolean("resume", resume)
-    checks.instance("algorithm", algorithm, Algorithm, "a method of fedhedge.algorithms, such as FedAvg(step=0.1)")
-    if jax.tree.leaves(algorithm) == [algorithm]:
-        raise checks.InvalidInput("algorithm", algorithm, "a frozen dataclass under @fedhedge.algorithms.traced")
-    with arithmetic(algorithm.precision):
-        return Simulation(algorithm, model, clients, law, options).run(folder, resume, progress)
-
-
 class Simulation:
     """A run in progress: checked settings, device arrays, and the state between two chunks of rounds."""
 
-    def __init__(self, algorithm: Algorithm, model: Model, clients: Clients, law: Law, options: Options) -> None:
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        model: Model,
+        clients: Clients,
+        law: Law,
+        options: Options,
+        client_state: Path | None = None,
+    ) -> None:
+        """client_state: the folder on whose disk the clients' states are kept; None keeps them in memory."""
         checks.instance("model", model, (Functional, Architecture), "a model, such as fedhedge.models.MLP()")
         checks.instance("clients", clients, Clients, "fedhedge.data.Clients, such as Clients.from_arrays(X, y, groups)")
         checks.instance("law", law, Law, "a law of fedhedge.availability, such as FixedSize(size=3)")
@@ -119,18 +84,14 @@ class Simulation:
         self.steps = options.steps(len(clients))
         seed, batch_size = options.seed, options.batch_size
 
-        features, labels = on_device(clients, "train", algorithm.precision)
-        self.feature_shape = features.shape[1:]
+        self.feature_shape = clients.features.shape[1:]
         self.model = model.build(self.feature_shape, len(clients.classes or ()))
         self.evaluators = [Evaluator(self.model, clients, split, algorithm.precision) for split in self._splits()]
         self.row_counts = clients.counts("train")
         self.mass = self.row_counts if options.weighting == "rows" else np.ones(len(clients))
-        pool = Pool(
-            features,
-            labels,
-            jnp.asarray(clients.offsets("train")[:-1], jnp.int32),
-            jnp.asarray(self.row_counts, jnp.int32),
-        )
+        self.client_state = client_state
+        self.disk = Disk(Rows(clients, algorithm.precision) if clients.on_disk else None, None)
+        pool = self._pool()
         self.model.check(pool.features[:1].repeat(3, axis=0), pool.labels[:1].repeat(3))
         keys = Keys(*(streams.key(seed, purpose) for purpose in (Purpose.BATCHES, Purpose.NOISE, Purpose.SERVER)))
         self.inputs = Inputs(algorithm, pool, keys)
@@ -163,17 +124,38 @@ class Simulation:
         self.chunk = self._chunk_length()
         self.begin()
 
+    def _pool(self) -> Pool:
+        """All training rows; of rows on disk, those of client 0, which say what the others are like."""
+        if self.disk.rows is not None:
+            return self.disk.rows.slices(np.zeros(1, np.int64))
+        offsets, counts = self.clients.offsets("train")[:-1], self.row_counts
+        rows = on_device(self.clients, "train", self.algorithm.precision)
+        return Pool(*rows, jnp.asarray(offsets, jnp.int32), jnp.asarray(counts, jnp.int32))
+
     def _worth_unrolling(self) -> bool:
         """Whether straight-line code pays: clients of a large model then run on several cores at once."""
         size = scalars(jax.eval_shape(self.model.init, self.inputs.keys.noise))
         return size >= UNROLL_FROM_SIZE and self.law.largest() * int(self.steps.max()) <= UNROLL_UP_TO_STEPS
 
     def _chunk_length(self) -> int:
-        longest = HOST_CHUNK if self.host_loop else LONGEST_CHUNK
+        longest = min(HOST_CHUNK if self.host_loop else LONGEST_CHUNK, self.options.evaluate_every, self.options.rounds)
         if self.plan.batch_size is not None:
-            bytes_per_round = 4 * self.law.largest() * self.plan.steps * self.plan.batch_size
+            bytes_per_round = 4 * self._usual_slots() * self.plan.steps * self.plan.batch_size
             longest = min(longest, max(1, INDEX_BUDGET // bytes_per_round))
-        return min(self.options.evaluate_every, self.options.rounds, longest)
+        return longest
+
+    def _usual_slots(self) -> int:
+        """Slots that hardly any round exceeds: memory is planned by them."""
+        most = self.law.largest()
+        if not self.varying or most <= USUAL_FROM:
+            return most
+        mean = float(self.law.inclusion_probabilities().sum())
+        return min(most, math.ceil(mean + 6.0 * math.sqrt(mean)))
+
+    @property
+    def _batched(self) -> bool:
+        """Whether mini-batches are all that the method sees of the rows."""
+        return self.plan.batch_size is not None and not self.algorithm.probes
 
     def begin(self) -> None:
         """Put the run before its first round."""
@@ -184,11 +166,16 @@ class Simulation:
         loss = functools.cache(lambda: mean_loss(model, params, clients, precision))
         self.start = Start(params, len(clients), self.mass / self.mass.sum(), loss)
         server = strong(self.algorithm.init_server(self.start))
-        states = self.algorithm.init_clients(len(self.clients), server)
+        if self.client_state is None:
+            states = self.algorithm.init_clients(len(self.clients), server)
+        else:
+            self.disk.states = States(self.client_state, self.algorithm, jax.tree.map(jnp.copy, server), len(clients))
+            states, _ = self.disk.states.read(np.zeros(1, np.int64))
+        self.at_once = self.disk.rounds_at_once(self.plan, self._usual_slots(), self._batched)
         average = jax.tree.map(jnp.zeros_like, self.algorithm.iterate(server))
-        self.state = State(server, states, average, jnp.asarray(0, jnp.int32))
-        if self.options.faults is not None and self.options.faults.forgets:
-            self.inputs = self.inputs._replace(initial=states)
+        self.state = owned(State(server, states, average, jnp.asarray(0, jnp.int32)), params)
+        if self.options.faults is not None and self.options.faults.forgets and self.disk.states is None:
+            self.inputs = self.inputs._replace(initial=jax.tree.map(jnp.copy, states))
         messages = self._messages(server, states)
         self.observed = tuple(sorted(messages.seen))
         self.costs = costs(self.algorithm, messages, server, states)
@@ -231,16 +218,37 @@ class Simulation:
             stop = self.next_stop()
             table = self.table(stop)
             schedule = self.schedule(table, self.slots(table))
-            work = (self.plan, self.inputs, self.state, self.tally, schedule)
-            if self.host_loop:
-                state, tally, trained = host_rounds(*work, stop - self.done)
-            else:
-                state, tally, trained = compiled_rounds(*work, jnp.asarray(stop - self.done, jnp.int32))
-            self.accept(state, tally, table, schedule, trained)
+            self.accept(*self._advance(schedule, table.length), table)
             bar.update(self.done - bar.n)
             if path is not None and (self.over or time.monotonic() - saved > CHECKPOINT_SECONDS):
                 self._save(path)
                 saved = time.monotonic()
+
+    def _advance(self, schedule: Schedule, length: int) -> tuple[State, Tally, jax.Array | np.ndarray | None]:
+        """State, tally and who trained after the first `length` rounds: all at once, or as many as the disk allows."""
+        if length <= self.at_once:
+            return self._rounds(self.state, self.tally, schedule, length)
+        state, tally = self.state, self.tally
+        trained: list[Any] = []
+        for first in range(0, length, self.at_once):
+            last = min(first + self.at_once, length)
+            part = jax.tree.map(lambda leaf, at=slice(first, last): leaf[at], schedule)
+            state, tally, who = self._rounds(state, tally, part, last - first)
+            trained.append(who)
+            if int(tally.bad_round) >= 0 or bool(self.algorithm.finished(state.server)):
+                break
+        return state, tally, np.concatenate(trained) if self.algorithm.weighs else None
+
+    def _rounds(
+        self, state: State, tally: Tally, schedule: Schedule, length: int
+    ) -> tuple[State, Tally, jax.Array | None]:
+        inputs, state, schedule = self.disk.load(self.plan, self.inputs, state, schedule, length, self._batched)
+        work = (self.plan, inputs, state, tally, schedule)
+        if self.host_loop:
+            state, tally, trained = host_rounds(*work, length)
+        else:
+            state, tally, trained = compiled_rounds(*work, jnp.asarray(length, jnp.int32))
+        return self.disk.keep(state), tally, trained
 
     def next_stop(self) -> int:
         """The round at which the next chunk ends: full, or at an evaluation, or at the end."""
@@ -250,10 +258,10 @@ class Simulation:
     def table(self, stop: int) -> Table:
         """Who gets through in the rounds up to `stop`, and what goes wrong there."""
         seed, faults = self.options.seed, self.options.faults
-        present = self.law.schedule(seed, self.done, stop)
+        cohorts = self.law.cohorts(seed, self.done, stop)
         if faults is None:
-            return Table(present)
-        return Table(present, *faults.schedule(seed, self.done, stop, len(self.clients)))
+            return Table.of(cohorts)
+        return Table.of(cohorts, faults.of_cohorts(seed, self.done, cohorts, len(self.clients)))
 
     def slots(self, table: Table) -> int:
         """Slots that cohorts of these rounds need.
@@ -262,15 +270,15 @@ class Simulation:
         """
         if not self.varying:
             return self.law.largest()
-        largest = int(table.present.sum(axis=1).max())
+        largest = int(table.sizes.max())
         return min(len(self.clients), 1 << max(0, largest - 1).bit_length())
 
     def schedule(self, table: Table, slots: int) -> Schedule:
         """The table of participants as slots, padded to a whole chunk where one compilation serves all chunks."""
-        capacity = len(table.present) if self.host_loop else self.chunk
+        capacity = table.length if self.host_loop else self.chunk
         return compact(table, self.done, capacity, slots, self.mass, self.steps)
 
-    def accept(self, state: State, tally: Tally, table: Table, schedule: Schedule, trained: jax.Array | None) -> None:
+    def accept(self, state: State, tally: Tally, trained: jax.Array | np.ndarray | None, table: Table) -> None:
         """Take the state after the rounds of this table, and evaluate when it is time to.
 
         trained: bool[R, S], who trained, where the method decides that. Raises Diverged when a round was not finite.
@@ -280,17 +288,16 @@ class Simulation:
             raise Diverged(*failure, report=bool(tally.bad_report))
         self.state, self.tally = state, tally
         first, self.done = self.done, int(state.done)
-        stopped = self.done == self.options.rounds or self.done < first + len(table.present)
+        stopped = self.done == self.options.rounds or self.done < first + table.length
         self.over = stopped or bool(self.algorithm.finished(state.server))
-        worked = table.present[: self.done - first]
+        took = table.rows < self.done - first
         if trained is not None:
-            self.asked += int(worked.sum())
-            worked = scatter(schedule.clients, trained, worked.shape)
+            self.asked += int(took.sum())
+            took[took] = np.asarray(trained)[table.rows[took], table.slots[took]]
         if table.lost is not None:
-            self.lost += int((worked & table.lost[: len(worked)]).sum())
-            worked = worked & ~table.lost[: len(worked)]
-        rows, who = np.nonzero(worked)
-        self.took_part.append(np.stack([rows + first, who]).astype(np.int64))
+            self.lost += int((took & table.lost).sum())
+            took &= ~table.lost
+        self.took_part.append(np.stack([table.rows[took] + first, table.clients[took]]).astype(np.int64))
         if self.done % self.options.evaluate_every == 0 or self.over:
             self.evaluate()
 
@@ -326,7 +333,7 @@ class Simulation:
 
     def _restore(self, path: Path) -> None:
         _, arrays = checkpoint.read(path, self.settings)
-        self.state = jax.tree.map(jnp.asarray, checkpoint.restore(self.state, arrays, "state"))
+        self.state = jax.tree.map(jnp.array, checkpoint.restore(self.state, arrays, "state"))
         self.tally = jax.tree.map(jnp.asarray, checkpoint.restore(self.tally, arrays, "tally"))
         self.history = History(from_arrays(arrays))
         self.took_part = [arrays["took_part"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,11 +38,27 @@ class Faults:
 
         None where the probability is 0. Round t is the same whatever the other rounds asked for.
         """
-        streams_of = [streams.generator(seed, streams.Purpose.FAULTS, round=t) for t in range(start, stop)]
-        drawn = np.stack([rng.random((2, clients)) for rng in streams_of])
+        return self._separate([self._draw(seed, t, clients) for t in range(start, stop)], np.stack)
+
+    def of_cohorts(
+        self, seed: int, start: int, cohorts: Sequence[NDArray[np.int64]], clients: int
+    ) -> tuple[Table | None, Table | None]:
+        """What `schedule` says of those who get through in rounds start, start + 1, ...: bool[E], round after round.
+
+        cohorts: client numbers, one array for each round. clients: N.
+        """
+        drawn = [self._draw(seed, start + row, clients)[:, cohort] for row, cohort in enumerate(cohorts)]
+        return self._separate(drawn, np.concatenate)
+
+    def _draw(self, seed: int, round: int, clients: int) -> NDArray[np.float64]:
+        return streams.generator(seed, streams.Purpose.FAULTS, round=round).random((2, clients))
+
+    def _separate(
+        self, drawn: list[NDArray[np.float64]], join: Callable[[list[NDArray[np.float64]]], NDArray[np.float64]]
+    ) -> tuple[Table | None, Table | None]:
         return (
-            drawn[:, 0] < self.lost if self.lost else None,
-            drawn[:, 1] < self.forgets if self.forgets else None,
+            join([row[0] for row in drawn]) < self.lost if self.lost else None,
+            join([row[1] for row in drawn]) < self.forgets if self.forgets else None,
         )
 
 

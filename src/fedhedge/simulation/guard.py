@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from fedhedge.algorithms.base import Algorithm
 
@@ -35,3 +36,13 @@ class Diverged(RuntimeError):
         who = f"client {client} ({names[client]}): its {what}" if client >= 0 else f"server: {of_all}"
         advice = f'. on_nonfinite="skip" leaves such {what}s out instead' if client >= 0 else ""
         super().__init__(f"{algorithm.name}, round {round}, {who} is not finite{cause}{advice}")
+
+    def __reduce__(self) -> Any:
+        # By default it would be made anew from its message alone, in another process.
+        return _again, (str(self), self.round, self.client)
+
+
+def _again(message: str, round: int, client: int) -> Diverged:
+    error = Diverged.__new__(Diverged, message)
+    error.round, error.client = round, client
+    return error

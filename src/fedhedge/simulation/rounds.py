@@ -58,11 +58,13 @@ class Inputs(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """Who works in which round. Shapes: clients, weights, mass, steps, lost, forgets [R, S]; number [R].
+    """Who works in which round. Shapes: clients, weights, mass, steps, lost, forgets, place [R, S]; number [R].
 
     clients: ascending client numbers, then N for empty slots. weights: aggregation weights over the cohort, and
     mass: over all clients, both 0 for empty slots. steps: local steps, 0 for empty slots. number: the rounds'
     numbers, from 0. lost: whose upload is lost on its way; forgets: who comes without its state; None: nobody ever.
+    place: where in `State.clients` a client's state is, None: at its number. index: mini-batches as `_rows` gives them,
+    where they are drawn beforehand.
     """
 
     clients: jax.Array
@@ -72,11 +74,14 @@ class Schedule(NamedTuple):
     number: jax.Array
     lost: jax.Array | None = None
     forgets: jax.Array | None = None
+    place: jax.Array | None = None
+    index: Tree = None
 
 
 class State(NamedTuple):
     """Everything a run is, between two rounds.
 
+    clients: states of all clients, [N, ...], or of those that the rounds at hand need (`Schedule.place` says where).
     average: mean of the server's iterates so far. done: rounds so far.
     """
 
@@ -104,13 +109,13 @@ def _open(
 ) -> tuple[State, Tally, Tree, Schedule]:
     """What comes before training, lost states and the first phase: also the cohort's states, and who trains."""
     algorithm, population = inputs.algorithm, inputs.pool.counts.shape[0]
-    slots = _slots(inputs, item)
+    place = item.clients if item.place is None else item.place
     if item.forgets is not None:
-        gone = jnp.where(item.forgets, item.clients, population)
-        first = jax.tree.map(lambda leaf: leaf[slots], inputs.initial)
+        gone = jnp.where(item.forgets, place, population)
+        first = _at(place, inputs.initial)
         blank = jax.tree.map(lambda leaf, new: leaf.at[gone].set(new, mode="drop"), state.clients, first)
         state = state._replace(clients=blank)
-    cohort = jax.tree.map(lambda leaf: leaf[slots], state.clients)
+    cohort = _at(place, state.clients)
     if not algorithm.weighs:
         return state, tally, cohort, item
     here, weights = item.steps > 0, item.weights
@@ -166,6 +171,11 @@ def _slots(inputs: Inputs, item: Schedule) -> jax.Array:
     return jnp.minimum(item.clients, inputs.pool.counts.shape[0] - 1)
 
 
+def _at(place: jax.Array, states: Tree) -> Tree:
+    """The states at these places, and some client's for an empty slot."""
+    return jax.tree.map(lambda leaf: leaf[jnp.minimum(place, leaf.shape[0] - 1)], states)
+
+
 def _noise(inputs: Inputs, item: Schedule) -> jax.Array:
     """One key for each slot, from the stream (client, round)."""
 
@@ -206,7 +216,7 @@ def _settle(
         bad = jax.lax.cond(healthy, lambda: jnp.zeros_like(at_work), lambda: arrived & ~_finite(up))
     # A client that does not hear of the loss goes on from its new state.
     final = used | (at_work & item.lost) if plan.keep_unheard and item.lost is not None else used
-    target = jnp.where(final, item.clients, population)
+    target = jnp.where(final, item.clients if item.place is None else item.place, population)
     clients = jax.tree.map(lambda leaf, new: leaf.at[target].set(new, mode="drop"), state.clients, fresh)
     done = state.done + 1
     share = 1.0 / done
@@ -230,7 +240,9 @@ def many_rounds(
     Third result: who trained, bool[R, S], for a method that decides it (see `one_round`).
     """
     # Drawing is many small operations, cheap only for many rounds at once; all rows of a client need no draw.
-    ahead = None if plan.batch_size is None else _rows(plan, inputs, schedule)
+    ahead = schedule.index
+    if ahead is None and plan.batch_size is not None:
+        ahead = _rows(plan, inputs, schedule)
 
     def going(carry: tuple[jax.Array, State, Tally, jax.Array | None]) -> jax.Array:
         position, now, seen, _ = carry
@@ -254,10 +266,11 @@ def many_rounds(
     return jax.lax.while_loop(going, step, (jnp.asarray(0, jnp.int32), state, tally, nobody))[1:]
 
 
-compiled_rounds = jax.jit(partial(many_rounds, early=True), static_argnames=("plan",))
+# The state given is used up: its memory becomes that of the new one, so that states of very many clients exist once.
+compiled_rounds = jax.jit(partial(many_rounds, early=True), static_argnames=("plan",), donate_argnames=("state",))
 
 
-@partial(jax.jit, static_argnames=("plan", "shared"))
+@partial(jax.jit, static_argnames=("plan", "shared"), donate_argnames=("state",))
 def batched_rounds(
     plan: Plan, shared: bool, inputs: Inputs, state: State, tally: Tally, schedule: Schedule, length: jax.Array
 ) -> tuple[State, Tally, jax.Array | None]:
@@ -287,10 +300,11 @@ def host_rounds(
 def _single(
     plan: Plan, inputs: Inputs, state: State, tally: Tally, item: Schedule
 ) -> tuple[State, Tally, jax.Array | None]:
-    return one_round(plan, inputs, state, tally, item, _rows(plan, inputs, item))
+    index = _rows(plan, inputs, item) if item.index is None else item.index
+    return one_round(plan, inputs, state, tally, item, index)
 
 
-_compiled_single = jax.jit(_single, static_argnames=("plan",))
+_compiled_single = jax.jit(_single, static_argnames=("plan",), donate_argnames=("state",))
 
 
 def _solver_single(
@@ -298,7 +312,7 @@ def _solver_single(
 ) -> tuple[State, Tally, jax.Array | None]:
     """A round whose local work is plain Python, between two compiled programmes."""
     state, tally, cohort, item = _compiled_open(plan, inputs, state, tally, item)
-    index = _compiled_rows(plan, inputs, item)
+    index = compiled_rows(plan, inputs, item) if item.index is None else item.index
     work = inputs.algorithm.local(plan.model, *_compiled_arguments(plan, inputs, state, cohort, item, index))
     state, tally = _compiled_settle(plan, inputs, state, tally, item, work)
     return state, tally, item.steps > 0 if inputs.algorithm.weighs else None
@@ -315,7 +329,7 @@ def _rows(plan: Plan, inputs: Inputs, item: Schedule) -> tuple[jax.Array, jax.Ar
     return rows, present if plan.ragged else None
 
 
-_compiled_open, _compiled_rows, _compiled_arguments, _compiled_settle = (
+_compiled_open, compiled_rows, _compiled_arguments, _compiled_settle = (
     jax.jit(part, static_argnames=("plan",)) for part in (_open, _rows, _arguments, _settle)
 )
 

@@ -1,10 +1,10 @@
-"""From who gets through, as a table of booleans, to slots of a cohort."""
+"""From who gets through in which round to slots of a cohort."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -12,11 +12,35 @@ from fedhedge.simulation.rounds import Schedule
 
 
 class Table(NamedTuple):
-    """Rounds and clients, bool[R, N]: who gets through, whose upload is lost, who forgets its state (None: never)."""
+    """Who gets through in `length` rounds, in E entries: client clients[e] in round rows[e], counted from the first.
 
-    present: np.ndarray
+    Entries are in ascending order of round, then client. sizes: entries of each round [length]. lost, forgets: whose
+    upload is lost, who forgets its state, bool[E]; None: nobody ever.
+    """
+
+    length: int
+    sizes: np.ndarray
+    rows: np.ndarray
+    clients: np.ndarray
     lost: np.ndarray | None = None
     forgets: np.ndarray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        cohorts: Sequence[np.ndarray],
+        faults: tuple[np.ndarray | None, np.ndarray | None] = (None, None),
+    ) -> Table:
+        """The table of rounds whose clients are given, one array for each."""
+        sizes = np.array([len(cohort) for cohort in cohorts], np.int64)
+        rows = np.repeat(np.arange(len(sizes)), sizes)
+        return cls(len(sizes), sizes, rows, np.concatenate([*cohorts, np.zeros(0, np.int64)]), *faults)
+
+    @property
+    def slots(self) -> np.ndarray:
+        """Each entry's place in its round, [E]."""
+        starts = np.cumsum(self.sizes) - self.sizes
+        return np.asarray(np.arange(len(self.rows)) - np.repeat(starts, self.sizes))
 
 
 def compact(table: Table, first: int, capacity: int, width: int, mass: np.ndarray, steps: np.ndarray) -> Schedule:
@@ -25,32 +49,18 @@ def compact(table: Table, first: int, capacity: int, width: int, mass: np.ndarra
     width: slots of a cohort. mass: [N], aggregation weights before they are normalised over the cohort. steps: [N],
     local steps.
     """
-    present = table.present
-    population = present.shape[1]
-    sizes = present.sum(axis=1)
-    clients = np.full((capacity, width), population, np.int32)
-    weights = np.zeros((capacity, width))
-    shares = np.zeros((capacity, width))
-    work = np.zeros((capacity, width), np.int32)
-    rows, who = np.nonzero(present)
-    slot = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    clients[rows, slot] = who
-    weights[rows, slot] = mass[who] / (present @ mass)[rows]
-    shares[rows, slot] = (mass / mass.sum())[who]
-    work[rows, slot] = steps[who]
+    rows, who, slot = table.rows, table.clients, table.slots
+    total = np.bincount(rows, weights=mass[who], minlength=table.length)
+
+    def placed(values: np.ndarray, empty: float, kind: type) -> np.ndarray:
+        found: np.ndarray = np.full((capacity, width), empty, kind)
+        found[rows, slot] = values
+        return found
+
+    clients = placed(who, len(mass), np.int32)
+    weights = placed(mass[who] / total[rows], 0.0, np.float64)
+    shares = placed(mass[who] / mass.sum(), 0.0, np.float64)
+    work = placed(steps[who], 0, np.int32)
     number = first + np.arange(capacity, dtype=np.int32)
-    faults = []
-    for fault in (table.lost, table.forgets):
-        hit = np.zeros((capacity, width), np.bool_)
-        if fault is not None:
-            hit[rows, slot] = fault[rows, who]
-        faults.append(None if fault is None else jnp.asarray(hit))
+    faults = [None if f is None else jnp.asarray(placed(f, False, np.bool_)) for f in (table.lost, table.forgets)]
     return Schedule(*(jnp.asarray(array) for array in (clients, weights, shares, work, number)), *faults)
-
-
-def scatter(clients: jax.Array, chosen: jax.Array, shape: tuple[int, ...]) -> np.ndarray:
-    """Slots [R', S] of the first R rounds as a table bool[R, N]: who sits in a chosen slot."""
-    table = np.zeros(shape, np.bool_)
-    rows, slots = np.nonzero(np.asarray(chosen)[: shape[0]])
-    table[rows, np.asarray(clients)[rows, slots]] = True
-    return table
