@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import warnings
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from fedhedge import checks
 from fedhedge.dro import worst_case
@@ -82,10 +84,12 @@ def solve_client(
     # Without a budget no label is flipped, unless flips are free.
     free = problem.radius > 0.0 or problem.label_cost == 0.0
     reduced = problem if free else dataclasses.replace(problem, label_cost=math.inf)
-    begun = start_at(reduced, start, rho) if start is not None else None
-    begun = begun or smoothed_start(reduced, center, rho)
-    first = center if rho > 0.0 else begun.coef - begun.coef.mean(0)
-    found = minimise(reduced, first, rho, begun.working_set, tolerance)
+    # Products as small as these leave BLAS threads nothing to do but spin, and their number must not change a bit.
+    with _threads().limit(limits=1, user_api="blas"):
+        begun = start_at(reduced, start, rho) if start is not None else None
+        begun = begun or smoothed_start(reduced, center, rho)
+        first = center if rho > 0.0 else begun.coef - begun.coef.mean(0)
+        found = minimise(reduced, first, rho, begun.working_set, tolerance)
     value, lam = worst_case.evaluate(found.coef, problem)
     objective = value + penalty(found.coef, center, rho)
     gap = max(0.0, objective - found.lower)
@@ -93,6 +97,11 @@ def solve_client(
     if gap > tolerance * max(1.0, objective):
         warnings.warn(f"the client problem stopped at a gap of {gap:.1e}", RuntimeWarning, stacklevel=2)
     return ClientSolution(found.coef, lam, objective, gap, kkt, found.passes)
+
+
+@functools.cache
+def _threads() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def _classes(y: Any, center: Floats | None, classes: int | None) -> int:

@@ -5,12 +5,10 @@ It decides how fast the exact solver is from scratch, never what it returns.
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from threadpoolctl import ThreadpoolController
 
 from fedhedge.dro.cuts import Cuts, Pairs, steepest_cuts
 from fedhedge.dro.norms import phi
@@ -46,14 +44,12 @@ def smoothed_start(problem: Problem, center: Floats, rho: float) -> Start:
     bounds = [(None, None)] * center.size + [(0.0, None)]
     options = {"maxiter": _ITERATIONS, "ftol": 1e-7, "gtol": 1e-4}
     vector = np.append(center, lam)
-    # Products as small as these leave BLAS threads nothing to do but spin.
-    with _threads().limit(limits=1, user_api="blas"):
-        for _ in range(_STAGES):
-            vector = minimize(smoothed, vector, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
-            start = smoothed.start(vector)
-            if _small(start, problem):
-                break
-            smoothed.temperature *= _COOLING
+    for _ in range(_STAGES):
+        vector = minimize(smoothed, vector, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+        start = smoothed.start(vector)
+        if _small(start, problem):
+            break
+        smoothed.temperature *= _COOLING
     return start
 
 
@@ -68,11 +64,6 @@ def start_at(problem: Problem, coef: Floats, rho: float) -> Start | None:
 def _small(start: Start, problem: Problem) -> bool:
     """Whether there are no more pieces than an optimum can need by far."""
     return len(start.working_set.extra.row) <= min(4 * (start.coef.size + 1), max(100, len(problem.y)))
-
-
-@functools.cache
-def _threads() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 class _Smoothed:

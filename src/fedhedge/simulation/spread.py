@@ -1,12 +1,13 @@
-"""Parts of a sweep on several processes, or machines, through joblib."""
+"""Work on several processes, or machines, through joblib."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
 import uuid
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
 
@@ -18,15 +19,13 @@ if TYPE_CHECKING:
 
 # Sweeps that this process has a part in, so that a worker takes the rows and compiles once, and not for each part.
 _HELD: dict[str, Sweep] = {}
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 _COMPILATION = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
 
 
 def spread(sweep: Sweep, parts: Sequence[Sequence[int]], n_jobs: int | None) -> Iterator[tuple[int, list[Run]]]:
-    """(number of a part, its runs) as parts get done, in any order; runs of other processes come without their model.
-
-    Pickle carries what joblib and its own child processes say to each other, by pipes and, for large arrays, by files
-    in a folder that it makes for this process alone (mode 0700) and removes: nothing is read that came from elsewhere.
-    """
+    """(number of a part, its runs) as parts get done, in any order; runs come without their model."""
     import joblib
 
     if len(parts) == 1 or joblib.effective_n_jobs(n_jobs) == 1:
@@ -34,27 +33,40 @@ def spread(sweep: Sweep, parts: Sequence[Sequence[int]], n_jobs: int | None) -> 
         return
     token = uuid.uuid4().hex
     _HELD[token] = sweep
-    compilation = {name: getattr(jax.config, name) for name in _COMPILATION}
     try:
-        # A part takes longer than it takes to hand it over; batches of them would only end unevenly.
-        workers = joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")
-        yield from workers(
-            joblib.delayed(_work)(token, sweep, number, part, compilation) for number, part in enumerate(parts)
-        )
+        yield from in_processes(partial(_runs, token, sweep), enumerate(parts), n_jobs)
     finally:
         del _HELD[token]
 
 
-def _work(
-    token: str, sweep: Sweep, number: int, part: Sequence[int], compilation: dict[str, Any]
-) -> tuple[int, list[Run]]:
-    """One part, in a worker."""
-    if token not in _HELD:
+def in_processes(work: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None) -> Iterator[Result]:
+    """work(item) for each item, in any order, by `n_jobs` processes of one thread each (1: by this one).
+
+    Pickle carries what joblib and its own child processes say to each other, by pipes and, for large arrays, by files
+    in a folder that it makes for this process alone (mode 0700) and removes: nothing is read that came from elsewhere.
+    """
+    import joblib
+
+    compilation = {name: getattr(jax.config, name) for name in _COMPILATION}
+    # An item takes longer than it takes to hand it over; batches of them would only end unevenly.
+    workers = joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")
+    yield from workers(joblib.delayed(_worked)(os.getpid(), compilation, work, item) for item in items)
+
+
+def _worked(parent: int, compilation: dict[str, Any], work: Callable[[Item], Result], item: Item) -> Result:
+    if os.getpid() != parent:
         # Before JAX starts its threads: workers that have one each do not get into each other's way.
         os.environ["PJRT_NPROC"] = "1"
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         for name, value in compilation.items():
             jax.config.update(name, value)  # type: ignore[no-untyped-call]
+    return work(item)
+
+
+def _runs(token: str, sweep: Sweep, numbered: tuple[int, Sequence[int]]) -> tuple[int, list[Run]]:
+    """One part, in a worker or here."""
+    number, part = numbered
+    if token not in _HELD:
         _HELD.clear()
         _HELD[token] = sweep
         for algorithm in sweep.algorithms:
