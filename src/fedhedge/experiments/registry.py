@@ -81,7 +81,7 @@ EXPERIMENTS = {
     "dro-fig2": Experiment(
         "DP-Fed DRO: residuals and excess of the robust objective by round", "dro_fig2:main", 3, 0.5
     ),
-    "dro-fig3": Experiment("DP-Fed DRO: time to peak accuracy against clients and classes", "dro_fig3:main", 4, 1),
+    "dro-fig3": Experiment("DP-Fed DRO: time to peak accuracy against clients and classes", "dro_fig3:main", 2, 1),
     "dro-correlated": Experiment(
         "DP-Fed DRO, appendix B.4: native multiclass against one-vs-all, overlapping classes",
         "dro_correlated:main",
