@@ -5,7 +5,6 @@ import pytest
 
 from fedhedge.algorithms import DpSgd
 from fedhedge.experiments.dro_methods import Method
-from fedhedge.experiments.dro_report import MINUS
 from fedhedge.experiments.dro_table import Setting, Size, run
 
 
@@ -20,6 +19,8 @@ def test_the_page_has_the_numbers_and_marks_of_the_files(tmp_path):
         Method("dp-dro", "ours", steps(1e-3)),
         Method("same", "same", steps(1e-4)),
         Method("far", "far", steps(50)),
+        Method("dp-dro-paper-l1", "paper", steps(1e-3)),
+        Method("dp-erm", "baseline", steps(50)),
     )
     run(Size((0, 1, 2), 2, columns, methods), tmp_path, fast=True, quiet=True)
     page, text = (tmp_path / "report.html").read_text(), (tmp_path / "table.txt").read_text()
@@ -28,9 +29,13 @@ def test_the_page_has_the_numbers_and_marks_of_the_files(tmp_path):
     for _, line in table.iterrows():
         assert f"{line['mean']:.3f} ± {line['error']:.3f}" in text
         assert f"{line['mean']:.3f} ± {line['error']:.3f}" in page
-    lines = {line.split()[0]: line.split()[1:] for line in text[text.index(MINUS) :].splitlines() if line}
-    for other, part in apart.groupby("other"):
-        for shown, (_, line) in zip(lines[other], part.iterrows(), strict=True):
+    titles = {"dp-dro-paper-l1": "paper", "dp-erm": "baseline"}
+    for ours, other in (("ours", "same"), ("ours", "far"), ("ours", "dp-erm"), ("paper", "dp-erm")):
+        shown_lines = text[text.index(f"{ours}, minus") :].splitlines()
+        lines = {line.split()[0]: line.split()[1:] for line in reversed(shown_lines) if line}
+        name = "dp-dro" if ours == "ours" else "dp-dro-paper-l1"
+        part = apart[(apart["method"] == name) & (apart["other"] == other)]
+        for shown, (_, line) in zip(lines[titles.get(other, other)], part.iterrows(), strict=True):
             assert float(shown.rstrip("*")) == pytest.approx(line["difference"], abs=6e-4)
             assert shown.endswith("*") == (line["low"] > 0 or line["high"] < 0)
     assert (apart.loc[apart["other"] == "same", "difference"] == 0).all()

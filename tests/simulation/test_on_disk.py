@@ -158,6 +158,7 @@ print(resident() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
 def test_memory_does_not_hold_what_is_on_disk(tmp_path):
     """6,000 clients with 32 kB of states and 32 kB of rows each: 190 MB of both; compiling takes up to 100 MB."""

@@ -96,6 +96,7 @@ def script(folder, **values):
     return [sys.executable, str(path)]
 
 
+@pytest.mark.slow
 def test_a_method_of_the_callers_own_script_travels(tmp_path):
     done = subprocess.run(script(tmp_path, ROUNDS=3, JOBS=[1, 2]), capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -120,6 +121,7 @@ def wait_until(condition, seconds=60.0):
     return condition()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 def test_an_interrupt_ends_the_workers(tmp_path):
     command = script(tmp_path, ROUNDS=10**7, JOBS=[2, 2])

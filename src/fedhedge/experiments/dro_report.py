@@ -23,12 +23,8 @@ if TYPE_CHECKING:
 
 # What the differences are of: the default against all other private methods, and the paper's settings against its
 # baselines.
+OURS, PAPER = "dp-dro", ("dp-dro-paper-linf", "dp-dro-paper-l1")
 BASELINES = ("dp-erm", "dp-sgd-paper", "dp-sgd")
-COMPARED: Mapping[str, tuple[str, ...]] = {
-    "dp-dro": ("dp-dro-flat", "dp-dro-paper-linf", "dp-dro-paper-l1", *BASELINES),
-    "dp-dro-paper-linf": BASELINES,
-    "dp-dro-paper-l1": BASELINES,
-}
 Cells = Mapping[tuple[str, str], Mapping[str, Any]]
 
 
@@ -94,14 +90,15 @@ def _table(settings: Sequence[Setting], methods: Sequence[Method], cells: Cells)
 
 
 def _differences(settings: Sequence[Setting], methods: Sequence[Method], cells: Cells) -> pd.DataFrame:
-    there = {method.name for method in methods}
+    names = [method.name for method in methods if method.private]
+    compared = {OURS: [name for name in names if name != OURS]}
+    compared |= {name: [other for other in names if other in BASELINES] for name in PAPER if name in names}
     lines = []
     for setting in settings:
-        for name, others in COMPARED.items():
-            for other in others if name in there else ():
-                if other in there:
-                    pair = (cells[setting.name, one]["values"] for one in (name, other))
-                    lines.append((setting.name, name, other, *vars(paired_t(*pair)).values()))
+        for name, others in compared.items():
+            for other in others:
+                pair = (cells[setting.name, one]["values"] for one in (name, other))
+                lines.append((setting.name, name, other, *vars(paired_t(*pair)).values()))
     return pd.DataFrame(lines, columns=["setting", "method", "other", "difference", "low", "high", "p_value", "seeds"])
 
 
