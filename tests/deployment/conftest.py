@@ -47,9 +47,17 @@ class Small:
         content = content | {"data": data, "availability": law or {"name": "Everyone"}}
         return fh.simulate(**Config(content, "small").simulation(), progress=False)
 
-    def site(self, name: str, federation: Federation, state: Path, guard: Any = None, gaussian: Any = no_noise) -> Site:
+    def site(
+        self,
+        name: str,
+        federation: Federation,
+        state: Path,
+        guard: Any = None,
+        gaussian: Any = no_noise,
+        signing: Any = None,
+    ) -> Site:
         rows = tables.read(self.folder / f"{name}.csv", federation, name)
-        return Site(federation, name, rows, state / name, guard or NoBudget(), gaussian, ("train", "test"))
+        return Site(federation, name, rows, state / name, guard or NoBudget(), gaussian, ("train", "test"), signing)
 
     def sites(self, federation: Federation, state: Path) -> dict[str, Site]:
         return {name: self.site(name, federation, state) for name in SITES}

@@ -12,8 +12,8 @@ SPECIAL = {
     "DroAdmm": ({"radius": 0.05}, ROBUST),
     "OneVsAllDro": ({"radius": 0.05}, ROBUST),
     "DpDroAdmm": ({"rounds": 6, "noise": 0.0}, ROBUST),
-    "DpErmAdmm": ({"rounds": 6, "noise": 0.0}, ROBUST),
-    "DpSgd": ({"rounds": 6, "noise": 0.0}, ROBUST),
+    "DpErmAdmm": ({"noise": 0.0}, ROBUST),
+    "DpSgd": ({"noise": 0.0}, ROBUST),
     "PowerOfChoice": ({"size": 2}, {}),
 }
 PARTIAL = {"name": "FixedSize", "size": 2}

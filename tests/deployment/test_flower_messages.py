@@ -1,6 +1,8 @@
 """Parcels over Flower's records and, where nothing but Flower is between them, a whole federation over its messages."""
 
+import http.server
 import io
+import threading
 import types
 
 import jax
@@ -8,13 +10,22 @@ import numpy as np
 import pytest
 
 pytest.importorskip("flwr", reason="flwr (extra `flower`) is not installed")
+import httpx
 from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, RecordDict
+from flwr.proto.runtime_pb2 import PullAppMessagesRequest
+from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, get_object_tree
+from flwr.supercore.object_store import ObjectStoreFactory
+from flwr.supercore.run import Run, RunNotRunningException
 from flwr.supercore.task_identity import TaskIdentity
+from flwr.supernode import start_client_internal as client
+from flwr.supernode.nodestate.in_memory_nodestate import InMemoryNodeState
 
 from fedhedge.deployment.coordinator import Coordinator
 from fedhedge.deployment.flower.answer import reply_to
+from fedhedge.deployment.flower.daemon import drop_torn_messages
 from fedhedge.deployment.flower.grid_link import GridLink
 from fedhedge.deployment.flower.messages import from_record, to_record
+from fedhedge.deployment.flower.tasks import Runtime
 from fedhedge.deployment.keys import make_keys
 from fedhedge.deployment.parcel import Parcel, Rejected
 from fedhedge.deployment.proof import FORGED, Signer, Verifier
@@ -143,3 +154,54 @@ def test_a_stale_message_is_answered_without_work(small, tmp_path, task, keys):
     message.metadata.created_at -= 100.0
     reply = from_record(reply_to(small.site("north", federation, tmp_path), message, Verifier(keys / "ca.crt")).content)
     assert (reply.kind, reply.about) == ("refused", {"reason": "past its deadline"})
+
+
+@pytest.mark.parametrize("step", ["pull_object", "confirm_message_received"])
+def test_a_message_whose_run_ended_while_it_was_fetched_leaves_nothing(task, monkeypatch, step):
+    """What stays of it would be given to the site, which would wait for the rest for ever."""
+    monkeypatch.setattr(client, "_pull_and_store_message", client._pull_and_store_message)
+    drop_torn_messages()
+    store = ObjectStoreFactory().store()
+    state = InMemoryNodeState(store)
+    state.set_node_id(1)
+    state.store_run(Run.create_empty(7))
+    message = Message(to_record(Parcel("enrol", {}, ARRAYS)), dst_node_id=1, message_type="query", ttl=5.0)
+    message.metadata.__dict__.update(_message_id=message.object_id, _run_id=7)
+    contents = {key: value.deflate() for key, value in get_all_nested_objects(message).items()}
+
+    def ended(*_):
+        raise RunNotRunningException
+
+    steps = {"pull_object": lambda run, name: contents[name], "confirm_message_received": lambda run, name: None}
+    fetched = {
+        "receive": lambda: (message, get_object_tree(message)),
+        "get_run": None,
+        "get_fab": None,
+        "node_config": {},
+        "trusted_entities": None,
+    }
+    pull = {"state": state, "object_store": store} | fetched
+    assert client._pull_and_store_message(**pull, **steps | {step: ended}) is None
+    assert not state.get_messages_legacy(is_reply=False)
+    assert [found.status.sub_status for found in state.get_tasks()] == ["failed"]
+    # The next one of the same kind is taken in.
+    assert client._pull_and_store_message(**pull, **steps) == 7
+    assert len(state.get_messages_legacy(is_reply=False)) == 1
+
+
+def test_a_task_that_is_no_more_is_an_error_and_not_the_end_of_the_process():
+    """Flower sends the process an interrupt where its SuperNode has given up a task."""
+    with http.server.HTTPServer(("127.0.0.1", 0), Unauthorised) as given_up:
+        threading.Thread(target=given_up.serve_forever, daemon=True).start()
+        worker = Runtime(f"127.0.0.1:{given_up.server_port}", b"").worker("token", "flwr-clientapp")
+        with pytest.raises(httpx.HTTPStatusError, match="401"):
+            worker.PullMessages(PullAppMessagesRequest())
+        given_up.shutdown()
+
+
+class Unauthorised(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.send_error(401)
+
+    def log_message(self, *_):
+        pass

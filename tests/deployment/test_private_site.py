@@ -1,20 +1,50 @@
 """A private method at a site: noise from outside the seed, on a grid, charged once, refused when the budget ends."""
 
+import shutil
+
 import numpy as np
 import pytest
 
+from fedhedge.checks import InvalidInput
+from fedhedge.cli import main
 from fedhedge.deployment import tables
-from fedhedge.deployment.budget import NoBudget, open_budget
+from fedhedge.deployment.budget import NoBudget, begin_budget, open_budget
 from fedhedge.deployment.coordinator import Coordinator
 from fedhedge.deployment.grid_noise import GridNoise
 from fedhedge.deployment.link import Direct
 from fedhedge.deployment.parcel import REFUSED, WORK, Parcel, pack
 from fedhedge.deployment.site import Site
+from fedhedge.deployment.site_file import load_site
 from fedhedge.deployment.site_guard import Refused
 from fedhedge.privacy import Privacy
 from fedhedge.simulation.arithmetic import arithmetic
 
 ROUNDS = 5
+FEDERATION = """\
+rounds = 5
+local_steps = 1
+batch_size = "all"
+data = {label = "kind"}
+model = {name = "CrammerSinger"}
+algorithm = {name = "DpDroAdmm"}
+privacy = {epsilon = 4.0, delta = 1e-3}
+
+[federation]
+sites = ["east", "north", "south"]
+classes = ["adelie", "chinstrap", "gentoo"]
+features = BOUNDS
+"""
+SITE = """\
+site = "north"
+federation = "federation.toml"
+table = "TABLE"
+state = "state"
+server = "127.0.0.1:1"
+certificate = "ca.crt"
+key = "north"
+anchor = "safe/north.anchor"
+accept = {epsilon = 4.0, delta = 1e-3, methods = ["DpDroAdmm"], row_bound = 1.0, least_noise = 1.0}
+"""
 BOUNDS = {"u": [-4.0, 6.0], "v": [-4.0, 6.0], "w": [-4.0, 6.0]}
 
 
@@ -52,6 +82,8 @@ def opened(small, private, tmp_path):
             before.guard.close()
         rows = tables.read(small.folder / f"{name}.csv", private, name)
         count = int(rows.counts("train")[0])
+        if name not in [site.name for site in made]:
+            begin_budget(tmp_path / name, accepted(**owner), private, name, count)
         guard = open_budget(tmp_path / name, accepted(**owner), private, name, count, ())
         made.append(Site(private, name, rows, tmp_path / name, guard, gaussian or Drawn()))
         return made[-1]
@@ -157,10 +189,50 @@ def test_a_site_whose_budget_ends_is_left_out_and_the_others_go_on(small, privat
     assert coordinator.progress.statements["north"]["epsilon"] <= 2.0
 
 
-def test_a_lost_ledger_is_no_new_budget(private, opened, tmp_path):
+def test_a_lost_ledger_is_no_new_budget(small, private, opened, tmp_path):
     site = opened()
     site.handle(asked(private, 0))
     site.guard.close()
     (tmp_path / "north" / "ledger.jsonl").unlink()
-    with pytest.raises(Refused, match="is missing"):
+    with pytest.raises(Refused, match=r"missing or empty.*fedhedge deploy begin"):
         opened()
+    (tmp_path / "north" / "ledger.anchor").unlink()
+    with pytest.raises(InvalidInput, match=r"state: .*a folder in which no experiment has been.*state-"):
+        begin_budget(tmp_path / "north", accepted(), private, "north", 20)
+    # Nor is the loss of the whole folder.
+    shutil.rmtree(tmp_path / "north")
+    with pytest.raises(Refused, match=r"missing or empty"):
+        opened()
+
+
+def test_a_ledger_is_begun_once_and_only_for_a_budget(private, tmp_path):
+    begin_budget(tmp_path, accepted(), private, "north", 20)
+    with pytest.raises(InvalidInput, match=r"ledger.jsonl.*a ledger is begun only once"):
+        begin_budget(tmp_path, accepted(), private, "north", 20)
+    with pytest.raises(InvalidInput, match="keeps no ledger"):
+        begin_budget(tmp_path / "other", {"no_privacy": True}, private, "north", 20)
+    assert not (tmp_path / "other").exists()
+
+
+def test_an_anchor_elsewhere_tells_of_a_folder_that_was_lost(private, tmp_path):
+    anchor = tmp_path / "elsewhere" / "anchor"
+    begin_budget(tmp_path / "state", accepted(), private, "north", 20, anchor)
+    open_budget(tmp_path / "state", accepted(), private, "north", 20, (), anchor).close()
+    shutil.rmtree(tmp_path / "state")
+    with pytest.raises(InvalidInput, match=r"anchor.*a ledger is begun only once"):
+        begin_budget(tmp_path / "state", accepted(), private, "north", 20, anchor)
+
+
+def test_the_command_begins_the_ledger_that_the_site_asks_for(small, private, tmp_path, capsys):
+    bounds = "{" + ", ".join(f"{name} = {ends}" for name, ends in BOUNDS.items()) + "}"
+    (tmp_path / "federation.toml").write_text(FEDERATION.replace("BOUNDS", bounds), encoding="utf-8")
+    (tmp_path / "north.toml").write_text(SITE.replace("TABLE", str(small.folder / "north.csv")), encoding="utf-8")
+    described = load_site(tmp_path / "north.toml")
+    with pytest.raises(Refused, match="fedhedge deploy begin"):
+        described.open()
+    assert main(["deploy", "begin", str(tmp_path / "north.toml")]) == 0
+    assert "ledger.jsonl: begun for site north" in capsys.readouterr().out
+    described.open().guard.close()
+    assert (tmp_path / "safe" / "north.anchor").exists()
+    assert main(["deploy", "begin", str(tmp_path / "north.toml")]) == 2
+    assert "begun only once" in capsys.readouterr().err

@@ -27,6 +27,10 @@ SITE = """\
 Take part with the rows that site.toml names. The state folder holds what the method keeps at this site and the ledger
 of its privacy budget; the same command goes on with them after a stop or a crash.
 """
+BEGIN = """\
+Begin the ledger of a site's privacy budget, with nothing spent: once in the life of its table, before anything has been
+released from its rows. `fedhedge deploy site` refuses to go on without a ledger, and never begins one by itself.
+"""
 KEYS = "Make a certificate authority, the server's certificate and a key pair for each site; ca.key belongs offline."
 DEMO = """\
 Everything on this machine: a server and sites on loopback, with TLS and keys, training a private method on simulated
@@ -48,6 +52,9 @@ def add(commands: Any, style: dict[str, Any]) -> None:
     taking_part = actions.add_parser("site", help="take part with one's own rows", description=SITE, **style)
     taking_part.add_argument("site", type=Path, metavar="SITE.toml")
     taking_part.set_defaults(execute=site)
+    beginning = actions.add_parser("begin", help="begin a site's privacy ledger, once", description=BEGIN, **style)
+    beginning.add_argument("site", type=Path, metavar="SITE.toml")
+    beginning.set_defaults(execute=begin)
     making = actions.add_parser("keys", help="certificates and keys", description=KEYS, **style)
     making.add_argument("folder", type=Path)
     making.add_argument("--sites", nargs="+", required=True, metavar="NAME")
@@ -88,6 +95,14 @@ def site(given: argparse.Namespace) -> int:
     keep_compiled()
     _end_on_sigterm()
     take_part(described, _say)
+    return 0
+
+
+def begin(given: argparse.Namespace) -> int:
+    from fedhedge.deployment.site_file import load_site
+
+    described = load_site(given.site)
+    print(f"{described.begin()}: begun for site {described.site}, nothing spent; keep it as you keep the table")
     return 0
 
 

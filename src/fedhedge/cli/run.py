@@ -16,6 +16,8 @@ The folder gets params.npz (the final parameters), history.parquet (round, clien
 participation.parquet, summary.json, run.npz (all of it, for compare and report), plots, report.html, and while the
 run goes a checkpoint about once a second. The same command on the same folder goes on with a run that was stopped,
 and leaves a finished one alone.
+
+The file of a real federation (see `fedhedge deploy`) is simulated, with the tables of all sites in one folder.
 """
 EXAMPLE = """\
 a configuration file:
@@ -69,14 +71,21 @@ def run(given: argparse.Namespace) -> int:
     from fedhedge.cli import results
     from fedhedge.cli.compilation import keep_compiled
     from fedhedge.config import load_config
+    from fedhedge.deployment.rehearsal import load_rehearsal
     from fedhedge.simulation import simulate
 
-    config = load_config(given.config, given.overrides)
+    rehearsal = load_rehearsal(given.config, given.overrides)
+    config = rehearsal or load_config(given.config, given.overrides)
     folder: Path = given.out or Path("runs") / f"{config.name}-{config.options.seed}"
     if results.finished(folder, config.settings):
         if not given.quiet:
             print(f"{folder}: this run is finished; nothing to do")
         return 0
+    if rehearsal is not None and not given.quiet:
+        print(
+            f"a simulation of this federation, with its sites' tables in {config.settings['data']['path']}; nobody is"
+        )
+        print("late, and nothing is masked: of the table [federation], sites, features, classes and constant count")
     keep_compiled()
     try:
         done = simulate(**config.simulation(), checkpoint=folder, progress=False if given.quiet else None)

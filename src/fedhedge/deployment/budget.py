@@ -10,7 +10,7 @@ import numpy as np
 from fedhedge.algorithms.private import Private
 from fedhedge.checks import InvalidInput
 from fedhedge.deployment.federation import Federation
-from fedhedge.deployment.site_guard import LEDGER, Accepted, Mechanism, Refused, SiteGuard
+from fedhedge.deployment.site_guard import Accepted, Mechanism, Refused, SiteGuard
 from fedhedge.estimators.statements import releases
 
 
@@ -54,9 +54,8 @@ class Budget:
 
     def statement(self) -> dict[str, Any] | None:
         """What was spent and what is left."""
-        said = self._guard.statement().as_dict()
-        said["not_covered"] = [*said["not_covered"], *self._also]
-        return said | {"text": str(self._guard.statement()) + "".join(f"\n  - {text}" for text in self._also)}
+        found = self._guard.statement(self._also)
+        return found.as_dict() | {"text": str(found)}
 
     def close(self) -> None:
         """Let another process open the ledger."""
@@ -68,27 +67,56 @@ class Budget:
 
 
 def open_budget(
-    folder: Path, accepted: dict[str, Any], federation: Federation, site: str, rows: int, share: tuple[str, ...]
+    folder: Path,
+    accepted: dict[str, Any],
+    federation: Federation,
+    site: str,
+    rows: int,
+    share: tuple[str, ...],
+    anchor: Path | None = None,
 ) -> Budget | NoBudget:
-    """The guard that the owner's table [accept] asks for.
+    """The guard that the owner's table [accept] asks for; its ledger has been begun by `begin_budget`.
 
     accepted: no_privacy = true, or the keys of `Accepted` that the owner decides. rows: of training. share: splits
-    whose metrics leave the site without noise. Raises InvalidInput, Refused, LedgerBusy.
+    whose metrics leave the site without noise. anchor: see `SiteGuard.open`. Raises InvalidInput, Refused, LedgerBusy.
     """
-    if accepted.get("no_privacy"):
-        if len(accepted) > 1:
-            raise InvalidInput("accept", accepted, "no_privacy = true alone, or a budget")
+    terms = _terms(accepted, federation, site, rows)
+    if terms is None:
         return NoBudget()
-    if not is_private(federation):
-        allowed = f"no_privacy = true: {federation.algorithm.name} adds no noise to what leaves the site"
-        raise InvalidInput("accept", accepted, allowed)
-    terms = Accepted(site=site, samples=rows, feature_bounds=declared(federation), **accepted)
-    # A ledger is begun once; afterwards a missing one is refused.
-    guard = SiteGuard.open(folder, terms, new=not (folder / LEDGER).exists() and not any(folder.glob("state-*")))
+    guard = SiteGuard.open(folder, terms, anchor=anchor)
     also = tuple(
         f"mean loss and accuracy on the split {split}, which this site shares without noise" for split in share
     )
     return Budget(guard, federation, rows, also)
+
+
+def begin_budget(
+    folder: Path, accepted: dict[str, Any], federation: Federation, site: str, rows: int, anchor: Path | None = None
+) -> None:
+    """Begin the ledger of a site's table, with nothing spent: once in the life of the table, by its owner.
+
+    Raises InvalidInput where there is no budget, or a ledger, an anchor or an experiment is there already; LedgerBusy.
+    """
+    terms = _terms(accepted, federation, site, rows)
+    if terms is None:
+        raise InvalidInput("accept", accepted, "a budget: a site without one keeps no ledger")
+    found = sorted(path.name for path in folder.glob("state-*"))
+    if found:
+        hint = f"{found[0]} shows that something left the site: put the ledger back from a copy"
+        raise InvalidInput("state", str(folder), "a folder in which no experiment has been", hint)
+    SiteGuard.open(folder, terms, new=True, anchor=anchor).close()
+
+
+def _terms(accepted: dict[str, Any], federation: Federation, site: str, rows: int) -> Accepted | None:
+    """What the owner accepted, None for methods without privacy."""
+    if accepted.get("no_privacy"):
+        if len(accepted) > 1:
+            raise InvalidInput("accept", accepted, "no_privacy = true alone, or a budget")
+        return None
+    if not is_private(federation):
+        allowed = f"no_privacy = true: {federation.algorithm.name} adds no noise to what leaves the site"
+        raise InvalidInput("accept", accepted, allowed)
+    return Accepted(site=site, samples=rows, feature_bounds=declared(federation), **accepted)
 
 
 def is_private(federation: Federation) -> bool:
@@ -107,4 +135,4 @@ def multipliers(algorithm: Any, rows: int) -> tuple[float, ...]:
     return tuple(found.sigma / found.sensitivity for found in releases(algorithm, rows) if found.sensitivity > 0.0)
 
 
-__all__ = ["Budget", "NoBudget", "Refused", "is_private", "multipliers", "open_budget"]
+__all__ = ["Budget", "NoBudget", "Refused", "begin_budget", "is_private", "multipliers", "open_budget"]

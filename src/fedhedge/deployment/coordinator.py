@@ -21,8 +21,22 @@ from fedhedge.deployment.exchange import Answers, Expected, check_seen, exchange
 from fedhedge.deployment.federation import LAW, Federation
 from fedhedge.deployment.first_phase import cohort, weigh
 from fedhedge.deployment.link import Link
+from fedhedge.deployment.masked_round import add_up
+from fedhedge.deployment.masking_server import MaskingServer
+from fedhedge.deployment.masking_terms import Vector, to_arrays
 from fedhedge.deployment.measure import Metric, check_metrics, together
-from fedhedge.deployment.parcel import ENROL, FINISH, INQUIRE, MEASURE, WORK, Parcel, pack
+from fedhedge.deployment.parcel import (
+    ENROL,
+    FINISH,
+    INQUIRE,
+    MASK,
+    MEASURE,
+    WORK,
+    Parcel,
+    Rejected,
+    check_numbers,
+    pack,
+)
 from fedhedge.deployment.progress import CHECKPOINT_NAME, Progress
 from fedhedge.simulation import Run
 from fedhedge.simulation.arithmetic import arithmetic
@@ -39,16 +53,26 @@ class NotEnoughSites(RuntimeError):
 class Coordinator:
     """A run of a federation.
 
-    folder: of the checkpoint; a run that was stopped goes on from there. say: takes a line for each round.
+    folder: of the checkpoint; a run that was stopped goes on from there. say: takes a line for each round. roster:
+    public keys of all sites, where masked sums are signed.
     Raises InvalidInput, CheckpointMismatch, NotEnoughSites.
     """
 
-    def __init__(self, federation: Federation, link: Link, folder: Path, say: Callable[[str], None] = print) -> None:
+    def __init__(
+        self,
+        federation: Federation,
+        link: Link,
+        folder: Path,
+        say: Callable[[str], None] = print,
+        roster: Mapping[str, Any] | None = None,
+    ) -> None:
         self.federation, self.link, self.say = federation, link, say
         self.path = folder / CHECKPOINT_NAME
         self.programme = federation.programme
         self.algorithm, self.sites = self.programme.algorithm, federation.terms.sites
         self.warned: list[str] = []
+        self.masking, self._roster = federation.masking, roster
+        self._at_least = max(federation.conduct.at_least, 0 if self.masking is None else self.masking.needed)
 
     def run(self) -> Run:
         """Run what is left of the rounds; what comes back is also in the checkpoint."""
@@ -86,7 +110,7 @@ class Coordinator:
 
     def _enrol(self) -> np.ndarray:
         """Training rows of each site, 0 for one that is not there, where a run can begin without it."""
-        needed = len(self.sites) if self.federation.options.weighting == "rows" else self.federation.conduct.at_least
+        needed = len(self.sites) if self.federation.options.weighting == "rows" else self._at_least
         online = self._gather(needed, self.federation.conduct.enrolment)
         name = self.federation.fingerprint
         about = {"fingerprint": name, "agreement": self.federation.agreement, "round": 0}
@@ -105,10 +129,13 @@ class Coordinator:
     def _round(self) -> None:
         progress, algorithm = self.progress, self.algorithm
         at, mass = progress.done, progress.mass
-        online = self._gather(self.federation.conduct.at_least)
+        online = self._gather(self._at_least)
         asked = [client for client in online if self._drawn(at)[client]]
-        weights = {client: float(mass[client]) for client in asked if mass[client] > 0.0}
         failures: dict[int, str] = {}
+        if self.masking is not None and len(asked) < self.masking.needed:
+            few = f"no sum: it takes {self.masking.needed} sites, and {len(asked)} could be asked"
+            asked, failures = [], dict.fromkeys(asked, few)
+        weights = {client: float(mass[client]) for client in asked if mass[client] > 0.0}
         if algorithm.weighs and asked:
             key = jax.random.fold_in(self.programme.keys.server, at)
             found = weigh(algorithm, progress.server, asked, mass, key, lambda: self._reports(asked))
@@ -118,11 +145,8 @@ class Coordinator:
         used: list[int] = []
         if weights:
             down = pack(algorithm.broadcast(progress.server), "down")
-            requests = {client: self._request(WORK, client, down) for client in weights}
-            check = partial(check_seen, self.programme.likes.seen)
-            answers = self._ask(requests, self._expected(self.programme.likes.up, "up", check))
-            failures |= answers.failures
-            used = self._aggregate(answers, weights, failures)
+            work = self._uploads if self.masking is None else self._sum
+            used = work(down, weights, failures)
         progress.done = at + 1
         share = 1.0 / progress.done
         progress.average = jax.tree.map(
@@ -137,25 +161,81 @@ class Coordinator:
         told += [f"{site}: offline" for site in absent]
         self.say("; ".join([f"round {progress.done} of {self.federation.options.rounds}: {names}", *told]))
 
-    def _aggregate(self, answers: Answers, weights: Mapping[int, float], failures: dict[int, str]) -> list[int]:
-        """Take the uploads into the model; returns whose were used, and adds to `failures`."""
-        progress, algorithm, used = self.progress, self.algorithm, answers.clients
-        if not used:
+    def _uploads(
+        self, down: Mapping[str, np.ndarray], weights: Mapping[int, float], failures: dict[int, str]
+    ) -> list[int]:
+        """Ask these clients for uploads and take them into the model; whose were used. Adds to `failures`."""
+        requests = {client: self._request(WORK, client, down) for client in weights}
+        check = partial(check_seen, self.programme.likes.seen)
+        answers = self._ask(requests, self._expected(self.programme.likes.up, "up", check))
+        failures |= answers.failures
+        used = answers.clients
+        if not used or not self._aggregate(used, answers.stacked(), weights, failures):
             return []
+        for client, reply in zip(used, answers.replies, strict=True):
+            self._observed(reply.about["seen"])
+            self._note_lost_state(client, reply)
+        return used
+
+    def _sum(self, down: Mapping[str, np.ndarray], weights: Mapping[int, float], failures: dict[int, str]) -> list[int]:
+        """The same by a masked sum: the mean of the uploads stands for each of them."""
+        assert self.masking is not None
+        # Another one each time, also after a restart that remembers nothing of the last.
+        attempt = secrets.randbelow(2**31)
+        names = {self.sites[client]: client for client in weights}
+        vector = Vector(self.programme)
+        experiment = f"{self.federation.fingerprint[:12]}-{self.progress.experiment}"
+        session = self.masking.session(experiment, self.progress.done, attempt, list(names), vector)
+
+        def ask(kind: str, messages: Mapping[int, bytes]) -> Answers:
+            told = {"attempt": attempt, "clients": list(names)}
+            also = down if kind == MASK else {}
+            requests = {
+                client: self._request(kind, client, {**to_arrays(message), **also}, **told)
+                for client, message in messages.items()
+            }
+            answers = self._ask(requests, self._expected(None, ""))
+            for client, reply in zip(answers.clients, answers.replies, strict=True):
+                self._note_lost_state(client, reply)
+            return answers
+
+        found = add_up(MaskingServer(session, self._roster if self.masking.signed else None), names, ask)
+        failures |= found.failures
+        if not found.clients:
+            return []
+        up, seen = vector.split(found.mean)
+        try:
+            check_numbers(up, self.federation.conduct.largest_norm)
+        except Rejected as error:
+            failures |= dict.fromkeys(found.clients, f"the mean of the round: {error}")
+            return []
+        everyone = jax.tree.map(lambda leaf: jnp.repeat(jnp.asarray(leaf), len(found.clients), axis=0), up)
+        if not self._aggregate(found.clients, everyone, weights, failures):
+            return []
+        self._observed({name: len(found.clients) * value for name, value in seen.items()})
+        return found.clients
+
+    def _aggregate(self, used: list[int], up: Tree, weights: Mapping[int, float], failures: dict[int, str]) -> bool:
+        """Take uploads [S, ...] into the model, unless what comes of it is not finite, which goes into `failures`."""
+        progress, algorithm = self.progress, self.algorithm
         shares = np.array([weights[client] for client in used])
-        server = algorithm.aggregate(progress.server, answers.stacked(), cohort(used, shares, progress.mass))
+        server = algorithm.aggregate(progress.server, up, cohort(used, shares, progress.mass))
         shown = jax.tree.leaves((algorithm.iterate(server), algorithm.broadcast(server)))
         if not all(np.isfinite(np.asarray(leaf)).all() for leaf in shown):
             failures |= dict.fromkeys(used, "the aggregate of the round is not finite")
-            return []
+            return False
         progress.server = server
-        for client, reply in zip(used, answers.replies, strict=True):
-            progress.steps += float(self.programme.steps[client])
-            for name, value in reply.about["seen"].items():
-                progress.sums[name] = progress.sums.get(name, 0.0) + float(value)
-            if not reply.about.get("as_acknowledged", True):
-                self.say(f"{self.sites[client]} came without the state of its last upload")
-        return used
+        progress.steps += float(self.programme.steps[used].sum())
+        return True
+
+    def _observed(self, seen: Mapping[str, float]) -> None:
+        """Add to the sums of what local steps observe."""
+        for name, value in seen.items():
+            self.progress.sums[name] = self.progress.sums.get(name, 0.0) + float(value)
+
+    def _note_lost_state(self, client: int, reply: Parcel) -> None:
+        if not reply.about.get("as_acknowledged", True):
+            self.say(f"{self.sites[client]} came without the state of its last upload")
 
     def _reports(self, asked: list[int]) -> Answers:
         inquiry = pack(self.algorithm.inquire(self.progress.server), "inquiry")

@@ -15,6 +15,7 @@ from fedhedge.checks import InvalidInput
 from fedhedge.deployment.extra import needed
 from fedhedge.deployment.flower.processes import free_port
 from fedhedge.deployment.keys import make_keys
+from fedhedge.deployment.site_file import load_site
 
 ROUNDS, EVERY = 10, 5
 # After which line of the server a site is killed, and after which it is started again.
@@ -103,6 +104,7 @@ def main(folder: Path, count: int, say: Callable[[str], None]) -> None:
     )
     for name in names:
         files.write_text(folder / f"{name}.toml", SITE.format(name=name, port=port))
+        load_site(folder / f"{name}.toml").begin()
     _play(folder, names, port, say)
 
 

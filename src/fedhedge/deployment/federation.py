@@ -17,10 +17,12 @@ from fedhedge.checks import InvalidInput
 from fedhedge.config.config import FOLDER, Config
 from fedhedge.config.read import override, read_toml
 from fedhedge.config.tables import below, parameters, pick, settle, table
+from fedhedge.deployment.masking_mean import check_mean
+from fedhedge.deployment.masking_terms import Masking
 from fedhedge.deployment.programme import Programme
 from fedhedge.privacy import Privacy
 
-FEDERATION, PRIVACY = "federation", "privacy"
+FEDERATION, MASKING, PRIVACY = "federation", "masking", "privacy"
 ONLINE, LAW = "online", "law"
 EXAMPLE = 'sites = ["north", "east"], features = ["flow"] and classes = ["healthy", "leak"]'
 
@@ -107,8 +109,9 @@ class Conduct:
 class Federation(Config):
     """A checked federation.toml.
 
-    Beside the tables of a simulation it has [federation] with the keys of `Terms` and `Conduct`, and, for a private
-    method whose noise is not given, [privacy] with epsilon and delta. [data] may be left out but for `label`; its
+    Beside the tables of a simulation it has [federation] with the keys of `Terms` and `Conduct`; [federation.masking]
+    with those of `Masking`, which may be none, where uploads are to be added up unseen; and, for a private method whose
+    noise is not given, [privacy] with epsilon and delta. [data] may be left out but for `label`; its
     `path` is for simulations of the same file. Without [availability] everyone takes part.
     Raises InvalidInput.
     """
@@ -116,10 +119,13 @@ class Federation(Config):
     def __init__(self, content: Mapping[str, Any], name: str) -> None:
         content = {key: dict(value) if isinstance(value, Mapping) else value for key, value in content.items()}
         known = parameters(Terms) | parameters(Conduct)
-        given = settle(table(content.pop(FEDERATION, None), FEDERATION, EXAMPLE), known, FEDERATION, {}, {})
+        agreed = table(content.pop(FEDERATION, None), FEDERATION, EXAMPLE)
+        masking = agreed.pop(MASKING, None)
+        given = settle(agreed, known, FEDERATION, {}, {})
         with below(FEDERATION):
             self.terms = Terms(**pick(given, parameters(Terms)))
             self.conduct = Conduct(**pick(given, parameters(Conduct)))
+            self.masking = None if masking is None else _masking(masking, len(self.terms.sites))
         content.setdefault("availability", {"name": "Everyone"})
         described = {"source": FOLDER, "path": "sites", "scaling": "none", **dict(content.get("data", {}))}
         for key, value in (("source", FOLDER), ("scaling", "none")):
@@ -132,6 +138,8 @@ class Federation(Config):
             raise InvalidInput("faults", self.settings["faults"], "no such table: what goes wrong here is real")
         if self.conduct.at_least > self.number_of_clients:
             raise InvalidInput("federation.at_least", self.conduct.at_least, f"up to {self.number_of_clients} sites")
+        if self.masking is not None:
+            check_mean(self.programme)
 
     @property
     def number_of_clients(self) -> int:
@@ -156,6 +164,7 @@ class Federation(Config):
                 "terms": vars(self.terms) | {"features": self.terms.ordered},
                 "options": options,
             }
+            | ({} if self.masking is None else {"masking": vars(self.masking)})
         )
         return found
 
@@ -178,6 +187,13 @@ def load_federation(path: str | Path, overrides: Sequence[str] = ()) -> Federati
     content = read_toml(Path(path))
     override(content, overrides)
     return Federation(content, Path(path).stem)
+
+
+def _masking(given: Any, sites: int) -> Masking:
+    values = settle(table(given, MASKING, "signed = true"), parameters(Masking), MASKING, {}, {})
+    with below(MASKING):
+        made = Masking(**values)
+    return made.of(sites)
 
 
 def _calibrate(content: dict[str, Any]) -> Privacy | None:

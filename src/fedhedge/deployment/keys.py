@@ -27,7 +27,17 @@ from fedhedge import checks, files
 from fedhedge.deployment.extra import needed
 from fedhedge.deployment.keys_certificates import LOCAL, alternative_names, authority, new_key, pem, pem_key, server
 
-__all__ = ["LOCAL", "KeyPair", "Paths", "load_private", "load_public", "make_keys", "make_site_keys", "renew_server"]
+__all__ = [
+    "LOCAL",
+    "KeyPair",
+    "Paths",
+    "load_private",
+    "load_public",
+    "load_roster",
+    "make_keys",
+    "make_site_keys",
+    "renew_server",
+]
 
 _PRIVATE, _PUBLIC = 0o600, 0o644
 _SITE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -115,6 +125,11 @@ def load_private(path: Path | str) -> Any:
 def load_public(path: Path | str) -> Any:
     """A site's public key. Raises InvalidInput."""
     return _load(Path(path), needed("cryptography.hazmat.primitives.serialization").load_ssh_public_key, ())
+
+
+def load_roster(folder: Path | str, sites: Sequence[str]) -> dict[str, Any]:
+    """The public keys of these sites, NAME.pub in a folder. Raises InvalidInput."""
+    return {site: load_public(Path(folder) / f"{site}.pub") for site in sites}
 
 
 def _load(path: Path, loader: Any, more: tuple[None, ...]) -> Any:

@@ -16,6 +16,8 @@ from fedhedge.simulation import checkpoint
 
 # Requests of the coordinator.
 ENROL, INQUIRE, WORK, MEASURE, FINISH = "enrol", "inquire", "work", "measure", "finish"
+# Those of a masked sum, in place of `WORK`: one for each trip.
+ADVERTISE, SHARE, MASK, AGREE, UNMASK = "advertise", "share", "mask", "agree", "unmask"
 # Replies of a site.
 DONE, REFUSED = "done", "refused"
 

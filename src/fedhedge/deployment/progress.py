@@ -64,6 +64,7 @@ def settings(federation: Federation) -> dict[str, Any]:
     """What a run of this federation has on record, under the names that a simulation uses."""
     conduct, agreed = federation.conduct, federation.agreement
     asks = {"asks": conduct.asks} | ({"law": federation.law.settings()} if conduct.asks == "law" else {})
+    asks |= {} if federation.masking is None else {"masking": vars(federation.masking)}
     about = {"source": "federation", "clients": federation.number_of_clients, "digest": federation.fingerprint}
     found: dict[str, Any] = json.loads(
         json.dumps(

@@ -14,13 +14,21 @@ from fedhedge.data.splits import NAMES
 from fedhedge.deployment import memory as store
 from fedhedge.deployment.budget import Budget, NoBudget
 from fedhedge.deployment.federation import Federation
+from fedhedge.deployment.masked_site import MaskedSite
+from fedhedge.deployment.masking_pairs import Signing
+from fedhedge.deployment.masking_terms import to_arrays
 from fedhedge.deployment.memory import Memory, Pending
 from fedhedge.deployment.parcel import (
+    ADVERTISE,
+    AGREE,
     DONE,
     ENROL,
     FINISH,
     INQUIRE,
+    MASK,
     MEASURE,
+    SHARE,
+    UNMASK,
     WORK,
     Parcel,
     Rejected,
@@ -31,6 +39,7 @@ from fedhedge.deployment.parcel import (
 )
 from fedhedge.deployment.site_guard import Refused
 from fedhedge.deployment.work import Gaussian, Worker
+from fedhedge.privacy.noise import FloatArray
 from fedhedge.simulation import checkpoint
 from fedhedge.simulation.arithmetic import arithmetic
 from fedhedge.simulation.evaluate import Evaluator
@@ -43,6 +52,7 @@ class Site:
 
     federation: the owner's own copy of what was agreed. name: the site's. clients: its table, as `tables.read` gives
     it. folder: where it keeps its state. share: splits whose mean loss and accuracy the owner lets go, without noise.
+    signing: the keys of signed masked sums.
     """
 
     def __init__(
@@ -54,6 +64,7 @@ class Site:
         guard: Budget | NoBudget,
         gaussian: Gaussian,
         share: Sequence[str] = (),
+        signing: Signing | None = None,
     ) -> None:
         self.federation, self.name, self.clients, self.folder, self.guard = federation, name, clients, folder, guard
         self.share = tuple(checks.one_of("share", split, NAMES) for split in share)
@@ -62,6 +73,8 @@ class Site:
         self.worker = Worker(self.programme, self.number, *clients.rows("train"), gaussian)
         self.fingerprint = federation.fingerprint
         self._evaluators: dict[str, Evaluator] = {}
+        masking, sites = federation.masking, federation.terms.sites
+        self.masked = None if masking is None else MaskedSite(masking, self.programme, sites, name, signing)
 
     def handle(self, request: Parcel) -> Parcel:
         """The reply to a request; whatever goes wrong, it is a reply, which tells nothing of the rows."""
@@ -79,11 +92,14 @@ class Site:
 
     def _answer(self, request: Parcel) -> Parcel:
         self._check_agreement(request)
-        answer = {ENROL: self._enrol, INQUIRE: self._inquire, WORK: self._work, MEASURE: self._measure}
-        if request.kind == FINISH:
-            return self._finish(request)
+        answer = {ENROL: self._enrol, MEASURE: self._measure, FINISH: self._finish}
+        if self.masked is None:
+            answer |= {INQUIRE: self._inquire, WORK: self._work}
+        else:
+            # Uploads leave the site masked, or not at all.
+            answer |= {ADVERTISE: self._advertise} | dict.fromkeys((SHARE, MASK, AGREE, UNMASK), self._follow)
         if request.kind not in answer:
-            raise Rejected(f"unknown request {request.kind!r}")
+            raise Rejected(f"a request {request.kind!r} that has no place in what was agreed")
         return answer[request.kind](request)
 
     def _check_agreement(self, request: Parcel) -> None:
@@ -109,11 +125,16 @@ class Site:
         return reply
 
     def _work(self, request: Parcel) -> Parcel:
+        return self._released(request, self._upload(request))
+
+    def _upload(self, request: Parcel) -> Parcel:
+        """The upload of a round as a reply, which is on the disk and has not left."""
         number, memory = self._opened(request)
-        digest = request.digest()
+        asked = {name: array for name, array in request.arrays.items() if name.startswith("down")}
+        digest = Parcel(WORK, {}, asked).digest()
         if memory.pending is not None and (memory.pending.round, memory.pending.digest) == (number, digest):
             # The same question again, of a coordinator that was stopped: the same answer, which costs no budget.
-            return self._released(request, memory.pending.reply)
+            return memory.pending.reply
         state = memory.state
         if self.programme.algorithm.probes:
             if memory.asked is None or memory.asked.round != number:
@@ -129,11 +150,38 @@ class Site:
         waiting = Pending(number, digest, fresh, reply)
         # First on the disk, then charged, then sent: after a crash the same upload is sent again, and charged once.
         self._keep(request, Memory(memory.state, memory.committed, waiting, memory.asked))
-        return self._released(request, reply)
+        return reply
 
     def _released(self, request: Parcel, reply: Parcel) -> Parcel:
         self.guard.release(_whole(request, "round"), self._experiment(request), reply.digest().encode())
         return reply
+
+    def _advertise(self, request: Parcel) -> Parcel:
+        number, memory = self._opened(request)
+        if memory.pending is None or memory.pending.round != number:
+            # Nobody is kept waiting for an upload that will not come.
+            self.guard.authorise(number, self._experiment(request))
+        assert self.masked is not None
+        message = self.masked.begin(self._masking_path(request), self._experiment(request), request)
+        return Parcel(DONE, {}, to_arrays(message))
+
+    def _follow(self, request: Parcel) -> Parcel:
+        masked, told = self.masked, {}
+        assert masked is not None
+
+        def upload() -> FloatArray:
+            reply = self._released(request, self._upload(request))
+            told["as_acknowledged"] = reply.about["as_acknowledged"]
+            up = unpack(self.programme.likes.up, reply.arrays, "up")
+            try:
+                # The server can hold only the mean against this, and is not told the norm.
+                check_numbers(up, self.federation.conduct.largest_norm)
+            except Rejected:
+                raise Rejected("an upload of a norm above largest_norm") from None
+            return masked.vector.join(up, reply.about["seen"])
+
+        message = masked.answer(self._masking_path(request), self._experiment(request), request, upload)
+        return Parcel(DONE, told, to_arrays(message))
 
     def _measure(self, request: Parcel) -> Parcel:
         with arithmetic(self.programme.algorithm.precision):
@@ -149,6 +197,8 @@ class Site:
     def _finish(self, request: Parcel) -> Parcel:
         _, memory = self._opened(request)
         self._keep(request, memory)
+        if self.masked is not None:
+            self.masked.end(self._masking_path(request))
         return Parcel(DONE, {"statement": self.guard.statement(), "committed": memory.committed})
 
     def _opened(self, request: Parcel) -> tuple[int, Memory]:
@@ -170,6 +220,9 @@ class Site:
 
     def _path(self, request: Parcel) -> Path:
         return self.folder / f"state-{self._experiment(request)}.npz"
+
+    def _masking_path(self, request: Parcel) -> Path:
+        return self.folder / f"masking-{self._experiment(request)}.json"
 
     def _experiment(self, request: Parcel) -> str:
         """What was agreed, and which run of it."""

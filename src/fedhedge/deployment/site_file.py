@@ -11,12 +11,16 @@ from fedhedge import checks
 from fedhedge.checks import InvalidInput
 from fedhedge.config.read import read_toml
 from fedhedge.config.tables import below, parameters, settle, table
+from fedhedge.data import Clients
 from fedhedge.data.splits import NAMES
 from fedhedge.deployment import tables
-from fedhedge.deployment.budget import open_budget
-from fedhedge.deployment.federation import load_federation
+from fedhedge.deployment.budget import begin_budget, open_budget
+from fedhedge.deployment.federation import Federation, load_federation
+from fedhedge.deployment.keys import load_private, load_roster
+from fedhedge.deployment.masking_pairs import Signing
 from fedhedge.deployment.sampler import gaussian
 from fedhedge.deployment.site import Site
+from fedhedge.deployment.site_guard import LEDGER
 from fedhedge.privacy import Privacy
 
 ACCEPT = {"epsilon": 3.0, "delta": 1e-6, "methods": ["DpDroAdmm"], "row_bound": 1.0, "least_noise": 10.0}
@@ -30,7 +34,9 @@ class SiteFile:
     site: its name in the federation. federation: the owner's own copy of federation.toml, which decides what the site
     takes part in. table: its rows. state: a folder of its own, for the states of experiments and the privacy ledger.
     server: host:port. certificate: of the authority that vouches for the server. key: the site's private key. share:
-    splits whose mean loss and accuracy may leave the site, without noise. accept: what the owner accepts.
+    splits whose mean loss and accuracy may leave the site, without noise. anchor: a file elsewhere than in `state`,
+    which tells when the ledger there was lost or put back to an older one. peers: a folder with the public keys of all
+    sites, NAME.pub, which signed masked sums need, got from elsewhere than the server. accept: what the owner accepts.
     """
 
     site: str
@@ -42,9 +48,34 @@ class SiteFile:
     key: Path
     accept: dict[str, Any]
     share: tuple[str, ...] = ()
+    anchor: Path | None = None
+    peers: Path | None = None
 
     def open(self) -> Site:
         """The site, with its ledger locked. Raises InvalidInput, Refused, LedgerBusy."""
+        federation, rows, accepted = self._prepared()
+        trained = int(rows.counts("train")[0])
+        guard = open_budget(self.state, accepted, federation, self.site, trained, self.share, self.anchor)
+        signing = self._signing(federation)
+        return Site(federation, self.site, rows, self.state, guard, gaussian, self.share, signing)
+
+    def _signing(self, federation: Federation) -> Signing | None:
+        """The keys with which masked sums are signed."""
+        if self.peers is None or federation.masking is None or not federation.masking.signed:
+            return None
+        private, roster = load_private(self.key), load_roster(self.peers, federation.terms.sites)
+        if roster[self.site] != private.public_key():
+            raise InvalidInput("peers", str(self.peers / f"{self.site}.pub"), f"the public half of {self.key}")
+        return Signing(private, roster)
+
+    def begin(self) -> Path:
+        """Begin the ledger of the site's table, and return where it is; once only. Raises InvalidInput, LedgerBusy."""
+        federation, rows, accepted = self._prepared()
+        begin_budget(self.state, accepted, federation, self.site, int(rows.counts("train")[0]), self.anchor)
+        return self.state / LEDGER
+
+    def _prepared(self) -> tuple[Federation, Clients, dict[str, Any]]:
+        """What was agreed, the site's rows, and the keys of [accept] as `open_budget` takes them."""
         federation = load_federation(self.federation)
         rows = tables.read(self.table, federation, self.site)
         self.state.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -53,9 +84,7 @@ class SiteFile:
             with below("accept"):
                 values = settle(accepted, parameters(_accepted), "", {}, {})
                 accepted = _accepted(**values)
-        trained = int(rows.counts("train")[0])
-        guard = open_budget(self.state, accepted, federation, self.site, trained, self.share)
-        return Site(federation, self.site, rows, self.state, guard, gaussian, self.share)
+        return federation, rows, accepted
 
 
 def load_site(path: Path) -> SiteFile:
@@ -68,6 +97,10 @@ def load_site(path: Path) -> SiteFile:
     for key in ("federation", "table", "state", "certificate", "key"):
         checks.instance(key, values[key], str, "a path")
         values[key] = path.parent / values[key]
+    for key in ("anchor", "peers"):
+        if values[key] is not None:
+            checks.instance(key, values[key], str, "a path")
+            values[key] = path.parent / values[key]
     if not isinstance(values["share"], list | tuple):
         raise InvalidInput("share", values["share"], "a list of " + ", ".join(NAMES))
     values["share"] = tuple(checks.one_of("share", split, NAMES) for split in values["share"])

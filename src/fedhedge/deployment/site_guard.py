@@ -55,10 +55,11 @@ class SiteGuard:
         begun = path.exists() and b"\n" in path.read_bytes()
         if new and (begun or noted.path.exists()):
             found = path if begun else noted.path
-            raise checks.InvalidInput("new", new, f"False, since {found} is there", "a ledger is begun only once")
+            raise checks.InvalidInput("ledger", str(found), "none there yet: a ledger is begun only once")
         if not new and not begun:
-            reason = f"the ledger {path} is missing or empty, and what was spent can no longer be known"
-            raise Refused(f"{reason}; put it back, or begin a new ledger if nothing was ever released from these rows")
+            reason = f"the ledger {path} is missing or empty, and what was spent cannot be known"
+            begin = "if nothing was ever released from these rows, begin one with `fedhedge deploy begin SITE.toml`"
+            raise Refused(f"{reason}; put it back from a copy or, {begin}")
         try:
             if not new:
                 noted.check(path, required=anchor is not None)
@@ -107,10 +108,10 @@ class SiteGuard:
         self._anchor.set(self._ledger.head)
         return True
 
-    def statement(self) -> SiteStatement:
+    def statement(self, also_not_covered: tuple[str, ...] = ()) -> SiteStatement:
         """What was spent so far and what is left."""
         accepted = self.accepted
-        return SiteStatement(accepted.site, accepted.samples, accepted.budget, self._ledger.events)
+        return SiteStatement(accepted.site, accepted.samples, accepted.budget, self._ledger.events, also_not_covered)
 
     def close(self) -> None:
         """Let another process open the ledger."""

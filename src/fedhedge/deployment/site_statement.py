@@ -18,12 +18,19 @@ class SiteStatement:
     """The spend of one site over all experiments, for one replaced row of its table.
 
     site, samples: whose rows, and how many. budget: what the owner accepted in all. events: what the ledger holds.
+    also_not_covered: what the site adds to the list of what epsilon does not speak of.
     """
 
     site: str
     samples: int
     budget: Privacy
     events: tuple[Event, ...]
+    also_not_covered: tuple[str, ...] = ()
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What the epsilon stated does not speak of."""
+        return (*NOT_COVERED, *self.also_not_covered)
 
     @property
     def mu(self) -> float:
@@ -64,7 +71,7 @@ class SiteStatement:
             "mu_left": self.mu_left,
             "charges": len(self.events),
             "experiments": {name: {"charges": n, "epsilon": e} for name, (n, e) in self.experiments.items()},
-            "not_covered": list(NOT_COVERED),
+            "not_covered": list(self.not_covered),
         }
 
     def __str__(self) -> str:
@@ -81,7 +88,7 @@ class SiteStatement:
                 for name, (charges, epsilon) in self.experiments.items()
             ),
             "  not covered:",
-            *(f"  - {text}" for text in NOT_COVERED),
+            *(f"  - {text}" for text in self.not_covered),
         ]
         return "\n".join(lines)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,12 @@ def coordinate(
     sign: Callable[[Parcel], Parcel],
     folder: Path,
     say: Callable[[str], None],
+    roster: Mapping[str, Any] | None = None,
 ) -> tuple[Run, Coordinator]:
-    """Run the federation as Flower's run `run_id`. sign: see `proof`. Raises NoTask, and as `Coordinator` does."""
+    """Run the federation as Flower's run `run_id`. sign: see `proof`. roster: see `Coordinator`.
+
+    Raises NoTask, and as `Coordinator` does.
+    """
     acquirer, until = runtime.acquirer(), time.monotonic() + SECONDS
     while time.monotonic() < until:
         token = _token(acquirer)
@@ -51,7 +55,7 @@ def coordinate(
                 say(f"a run that was not submitted here is left alone: {found.run.run_id}")
                 continue
             grid.set_run(needed("flwr.common.serde").run_from_proto(found.run))
-            coordinator = Coordinator(federation, GridLink(grid, federation.terms.sites, sign), folder, say)
+            coordinator = Coordinator(federation, GridLink(grid, federation.terms.sites, sign), folder, say, roster)
             return coordinator.run(), coordinator
     raise NoTask(f"no task of run {run_id} within {SECONDS:g} seconds")
 

@@ -2,7 +2,8 @@
 
 They end with the process that started them. Two waits of the SuperNode are shortened: stock, an idle node asks for
 messages every 3 s, and a node that was killed counts as online for up to 60 s, during which it cannot come back under
-its key. Flower has no option for either.
+its key. Flower has no option for either. And a message whose run ends while it is fetched, as when the server is
+killed, is dropped: stock, a part of it stays, and a site waits for the rest for ever.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 from fedhedge.deployment.extra import needed
 
@@ -27,15 +30,41 @@ def main() -> None:
     if kind == "superlink":
         needed("flwr.superlink.cli").flower_superlink()
     else:
-        _hurry()
+        hurry()
+        drop_torn_messages()
         needed("flwr.supernode.cli").flower_supernode()
 
 
-def _hurry() -> None:
+def hurry() -> None:
+    """Shorten the waits of a SuperNode in this process."""
     client, connection = needed("flwr.supernode.start_client_internal"), needed("flwr.supernode.fleet_http_connection")
     client.time = SimpleNamespace(sleep=lambda seconds: time.sleep(min(seconds, LONGEST_WAIT)))
     connection.HEARTBEAT_DEFAULT_INTERVAL = HEARTBEAT
     needed("flwr.supercore.heartbeat").HEARTBEAT_DEFAULT_INTERVAL = HEARTBEAT
+
+
+def drop_torn_messages() -> None:
+    """Make a SuperNode in this process forget a message of which it cannot fetch the rest.
+
+    Flower tidies up after an `Exception`, and what tells of the end of a run is none.
+    """
+    client = needed("flwr.supernode.start_client_internal")
+    stock = client._pull_and_store_message
+
+    def ordinary(call: Callable[..., Any]) -> Callable[..., Any]:
+        def made(*arguments: Any) -> Any:
+            try:
+                return call(*arguments)
+            except client.RunNotRunningException:
+                raise RuntimeError("its run has ended") from None
+
+        return made
+
+    def pull(**arguments: Any) -> Any:
+        fetching = {name: ordinary(arguments[name]) for name in ("pull_object", "confirm_message_received")}
+        return stock(**arguments | fetching)
+
+    client._pull_and_store_message = pull
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from fedhedge.deployment.flower.coordinate import coordinate
 from fedhedge.deployment.flower.processes import be_quiet
 from fedhedge.deployment.flower.superlink import SuperLink
 from fedhedge.deployment.flower.supernode import SuperNode
+from fedhedge.deployment.keys import load_roster
 from fedhedge.deployment.progress import Progress
 from fedhedge.deployment.proof import Signer, Verifier
 from fedhedge.deployment.site_file import SiteFile
@@ -29,7 +30,9 @@ def serve(
         for name in federation.terms.sites:
             link.register(name)
         say(f"listening on {link.address}")
-        run, coordinator = coordinate(federation, link.runtime, link.submit(), Signer(keys), folder, say)
+        signed = federation.masking is not None and federation.masking.signed
+        roster = load_roster(keys / "sites", federation.terms.sites) if signed else None
+        run, coordinator = coordinate(federation, link.runtime, link.submit(), Signer(keys), folder, say, roster)
         return run, coordinator.progress
     finally:
         link.stop()

@@ -58,6 +58,11 @@ class SuperLink:
         self._wait()
         text = f'[superlink.{NAME}]\naddress = "{self.address}"\nroot-certificates = "{self.keys / "ca.crt"}"\n'
         files.write_text(Path(os.environ["FLWR_HOME"]) / "config.toml", text)
+        self._run = self.folder / "run"
+        if self._run.exists():
+            # After a crash Flower takes a run for alive for up to a minute, and sites wait for the rest of its messages.
+            # One that came to its end cannot be stopped, which does no harm.
+            self._flwr("stop", self._run.read_text(encoding="utf-8"), NAME)
 
     def register(self, site: str) -> None:
         """Let the site of this name in, under its public key in keys/sites; once is enough."""
@@ -75,9 +80,11 @@ class SuperLink:
         done = self._flwr("run", str(app), NAME, "--format", "json")
         try:
             found: Any = json.loads(done.stdout[done.stdout.index("{") :])
-            return int(found["run-id"])
+            number = int(found["run-id"])
         except (ValueError, KeyError):
             raise SuperLinkFailed(f"no run could be begun: {_said(done)}") from None
+        files.write_text(self._run, str(number))
+        return number
 
     def stop(self) -> None:
         """End the SuperLink; its database stays."""

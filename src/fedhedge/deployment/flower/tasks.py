@@ -33,7 +33,7 @@ class Runtime:
         """A client of its Runtime API, which tries so many times before an error."""
         runtime, retry = needed("flwr.supercore.runtime"), needed("flwr.supercore.retry")
         invoker = retry.make_simple_http_retry_invoker()
-        invoker.max_tries = tries
+        invoker.max_tries, invoker.should_giveup = tries, _is_answer
         return runtime.RuntimeHttpClient.from_server_address(
             server_address=self.address,
             insecure=self.certificate is None,
@@ -55,6 +55,12 @@ class Runtime:
         found = needed("flwr.supercore.interceptors")
         version = found.RuntimeVersionHttpInterceptor(component_name=component)
         return self.client([version, found.RuntimeTokenHttpInterceptor(token)], TRIES)
+
+
+def _is_answer(error: Exception) -> bool:
+    """Whether an error is the other side's last word. Stock, "no such task (any more)" ends the whole process."""
+    found = isinstance(error, needed("httpx").HTTPStatusError)
+    return found and error.response.status_code not in (503, 504)  # type: ignore[attr-defined]
 
 
 def acquire(client: Any, kind: str) -> str | None:
