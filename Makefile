@@ -23,7 +23,7 @@ test-slow: $(VENV)/.installed-dev  ## the statistical and long tests
 	$(COMPILED) $(RUN) pytest -n 2 -m slow
 
 test-deployment: $(VENV)/.installed-flower  ## the tests that start the processes of a federation, a few minutes
-	$(COMPILED) $(RUN) pytest -m "deployment or not slow" tests/deployment
+	$(COMPILED) $(RUN) pytest -n 2 --dist loadfile -m "deployment or not slow" tests/deployment
 
 lint: $(VENV)/.installed-dev  ## ruff: rules and format
 	$(RUN) ruff check .

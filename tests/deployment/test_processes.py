@@ -48,7 +48,7 @@ algorithm = {name = "Scaffold"}
 sites = ["east", "north", "south", "west"]
 features = ["u", "v", "w"]
 classes = ["adelie", "chinstrap", "gentoo"]
-deadline = 45.0
+deadline = 30.0
 at_least = 2
 """
 # A private method under signed masked sums; the budget of the federation lasts for its four rounds.

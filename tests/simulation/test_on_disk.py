@@ -173,3 +173,21 @@ def test_memory_does_not_hold_what_is_on_disk(tmp_path):
         grown[where] = float(done.stdout)
     assert grown["memory"] > 380
     assert grown["disk"] < 190
+
+
+def test_a_map_that_cannot_stay_on_disk_is_copied_with_a_warning(tmp_path):
+    path = tmp_path / "rows.npy"
+    np.save(path, np.ones((4, 2), np.float32))
+    for mode in ("r+", "c"):
+        with pytest.warns(UserWarning, match="copied into memory; what stays on disk: float32"):
+            clients = fh.data.Clients(np.load(path, mmap_mode=mode), [0, 1, 0, 1], [0, 0, 1, 1], [0, 0, 0, 0])
+        assert not clients.on_disk
+
+
+@pytest.mark.parametrize("name", ["", "file", "file/below"])
+def test_a_place_for_states_that_is_none_is_refused(tmp_path, monkeypatch, name):
+    (tmp_path / "file").write_text("mine")
+    monkeypatch.chdir(tmp_path)
+    clients = fh.data.Clients.from_arrays(np.eye(6), [0, 1] * 3, [0, 0, 0, 1, 1, 1], validation=0.0, test=0.0)
+    with pytest.raises(fh.checks.InvalidInput, match="client_state: received"):
+        fh.simulate(fh.algorithms.FedAvg(), fh.models.Linear(), clients, fh.availability.Everyone(), client_state=name)

@@ -60,7 +60,7 @@ def test_a_run_that_fails_elsewhere_is_named_here():
     assert caught.value.client >= 0
 
 
-@pytest.mark.parametrize("n_jobs", [0, 1.5, True, "2"])
+@pytest.mark.parametrize("n_jobs", [0, -2, 10**9, 1.5, True, "2"])
 def test_refuses_a_number_of_processes_that_is_none(n_jobs):
     with pytest.raises(fh.InvalidInput, match="n_jobs"):
         fh.sweep(fh.algorithms.FedAvg(), fh.models.Linear(), digits(), LAW, n_jobs=n_jobs)

@@ -27,6 +27,8 @@ def run(given: argparse.Namespace) -> int:
     from fedhedge.cli import results
     from fedhedge.report.section import SECTION_NAME, write_sections
 
+    if given.out.is_dir() or not given.out.name or given.out.parent.is_file():
+        raise InvalidInput("--out", str(given.out), "a file to write, such as report.html, in a folder or a new one")
     sections = [(path / SECTION_NAME).is_file() for path in given.runs]
     if any(sections):
         if not all(sections):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -66,6 +67,11 @@ class Clients:
         columns = [features, targets, client.astype(np.int32), split.astype(np.int8)]
         set_field = object.__setattr__
         set_field(self, "on_disk", arrays.mapped(features))
+        if isinstance(self.features, np.memmap) and not self.on_disk:
+            kept = "float32 or float64 of this machine's byte order, opened with mmap_mode='r', all of its columns"
+            warnings.warn(
+                f"the memory-mapped features are copied into memory; what stays on disk: {kept}", stacklevel=2
+            )
         if (np.diff(key) < 0).any():
             if self.on_disk:
                 allowed = "rows in the order of split, then client; or an array in memory, which is sorted here"

@@ -220,7 +220,7 @@ def fits(shown: Sequence[Regime], methods: Sequence[Method], times: pd.DataFrame
             grown = []
             for name, label in (("cpu", "processor time"), ("seconds", "time on the clock")):
                 slope, half = exponent(part["x"].to_numpy(), part[name].to_numpy())
-                grown.append(f"{label} ~ x^{slope:.2f} ± {half:.2f}")
+                grown.append(f"{label} ~ x^{slope:.2f}" + (f" ± {half:.2f}" if len(part) > 2 else ""))
             straight = stats.linregress(part["x"], part["cpu"]).rvalue ** 2
             last = part["to_peak"].iloc[-1]
             peak = f"rounds to {100 * SHARE:g} % of the peak {part['to_peak'].iloc[0]:.1f} to {last:.1f}"

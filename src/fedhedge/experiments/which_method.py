@@ -107,6 +107,9 @@ def run(size: Size, out: Path, *, fast: bool = False, quiet: bool = False) -> pd
     found: dict[tuple[str, str], dict[str, list[Run]]] = {}
     chosen = []
     held: dict[str, Clients] = {}
+    # What is missing shows now, and not after the hours of the sets before it.
+    for data in size.data:
+        DATA[data].clients(data)
     with tqdm(cells, unit="cell", disable=True if quiet else None) as bar:
         for data, law, name in bar:
             bar.set_description(f"{data}, {law}, {name}")

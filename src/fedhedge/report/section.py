@@ -37,6 +37,11 @@ class Section:
     data: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     tables_first: bool = False
 
+    @property
+    def in_part(self) -> bool:
+        """Whether it is the small form of an experiment."""
+        return self.command.endswith("--fast")
+
 
 def environment() -> jinja2.Environment:
     """The templates of this room."""
@@ -64,7 +69,7 @@ def write_section(out: Path, section: Section) -> None:
     write_sections([out], out / PAGE_NAME, title=f"fedhedge reproduce {section.name}")
 
 
-def write_sections(folders: Sequence[Path], path: Path, *, title: str = "Two papers, reproduced") -> Path:
+def write_sections(folders: Sequence[Path], path: Path, *, title: str = "Tables and figures") -> Path:
     """Write one self-contained page of the sections in these folders, in this order; returns the path.
 
     Raises InvalidInput for a folder without a section, before anything is written.

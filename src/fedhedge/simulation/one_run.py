@@ -64,6 +64,13 @@ def simulate(
         checks.instance("client_state", client_state, (str, Path), "a folder")
         if checkpoint is not None:
             raise checks.InvalidInput("client_state", str(client_state), "None where checkpoint is given")
+        try:
+            if not str(client_state):
+                raise FileNotFoundError("no name")
+            Path(client_state).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise checks.InvalidInput("client_state", str(client_state), "a folder, or a place for one", why) from None
     folder, on_disk = (None if given is None else Path(given) for given in (checkpoint, client_state))
     checks.boolean("resume", resume)
     checks.instance("algorithm", algorithm, Algorithm, "a method of fedhedge.algorithms, such as FedAvg(step=0.1)")

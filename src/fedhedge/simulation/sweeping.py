@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from fedhedge.availability import Law
     from fedhedge.data import Clients
 
+MOST_JOBS = 10_000
+
 
 def sweep(
     algorithms: Algorithm | Iterable[Algorithm],
@@ -55,7 +57,7 @@ def sweep(
         checks.one_of("option", name, [field.name for field in dataclasses.fields(Options) if field.name != "seed"])
     if not wanted or not numbers:
         raise checks.InvalidInput("algorithms, seeds", (len(wanted), len(numbers)), "at least one of each")
-    if n_jobs is not None and checks.integer("n_jobs", n_jobs) == 0:
+    if n_jobs is not None and (checks.integer("n_jobs", n_jobs, high=MOST_JOBS) < -1 or n_jobs == 0):
         raise checks.InvalidInput("n_jobs", n_jobs, "None, a number of processes, or -1 for one on each core")
     hidden = None if progress is None else not checks.boolean("progress", progress)
 

@@ -60,8 +60,8 @@ class SuperLink:
         files.write_text(Path(os.environ["FLWR_HOME"]) / "config.toml", text)
         self._run = self.folder / "run"
         if self._run.exists():
-            # After a crash Flower takes a run for alive for up to a minute, and sites wait for the rest of its messages.
-            # One that came to its end cannot be stopped, which does no harm.
+            # After a crash Flower takes a run for alive for up to a minute, in which sites wait for the rest of its
+            # messages. One that came to its end cannot be stopped, which does no harm.
             self._flwr("stop", self._run.read_text(encoding="utf-8"), NAME)
 
     def register(self, site: str) -> None:
