@@ -69,7 +69,7 @@ EXPERIMENTS = {
     "dro-table": Experiment(
         "DP-Fed DRO, Table 1 and Section 7.1: all methods on five tables and the pump, at one exact budget",
         "dro_table:paper",
-        7,
+        2,
         1,
     ),
     "dro-table-centred": Experiment(
