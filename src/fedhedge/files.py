@@ -7,6 +7,7 @@ import json
 import math
 import os
 import tempfile
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,7 +74,9 @@ def write_table(path: Path, table: pd.DataFrame) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Read an .npz that `write_arrays` wrote; pickled objects are refused."""
+    """Read an .npz that `write_arrays` wrote; pickled objects are refused, and ValueError is raised for other files."""
+    if path.exists() and not zipfile.is_zipfile(path):
+        raise ValueError("no archive of arrays")
     with np.load(path, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 

@@ -167,12 +167,9 @@ def test_the_budget_covers_the_rounds_and_no_more(private, opened):
         ({"row_bound": 0.5}, "the row bound would be 1"),
     ],
 )
-def test_what_the_owner_did_not_accept(private, opened, owner, reason):
-    site = opened(**owner)
-    reply = site.handle(asked(private, 0))
-    assert reply.kind == REFUSED
-    assert reason in reply.about["reason"]
-    assert site.guard.statement()["charges"] == 0
+def test_what_the_owner_did_not_accept_shows_before_the_first_round(opened, owner, reason):
+    with pytest.raises(Refused, match=reason):
+        opened(**owner)
 
 
 def test_a_site_whose_budget_ends_is_left_out_and_the_others_go_on(small, private, opened, tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -76,6 +75,6 @@ def load(path: Path) -> Run:
     Raises InvalidInput when there is none, CheckpointMismatch when it cannot be read.
     """
     file = path / RUN if path.is_dir() else path
-    if not file.is_file() or not zipfile.is_zipfile(file):
+    if not file.is_file():
         raise InvalidInput("RUN", str(path), "the folder of a finished run or of a finished reproduce, or a run.npz")
     return Run.load(file)

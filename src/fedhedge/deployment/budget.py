@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from fedhedge.algorithms.private import Private
 from fedhedge.checks import InvalidInput
 from fedhedge.deployment.federation import Federation
 from fedhedge.deployment.site_guard import Accepted, Mechanism, Refused, SiteGuard
+from fedhedge.deployment.site_terms import compare
 from fedhedge.estimators.statements import releases
 
 
@@ -41,8 +43,7 @@ class Budget:
         self, guard: SiteGuard, federation: Federation, rows: int, also_not_covered: tuple[str, ...] = ()
     ) -> None:
         self._guard, self._also = guard, also_not_covered
-        self._method = federation.algorithm
-        self._bounds, self._noise = declared(federation), multipliers(federation.algorithm, rows)
+        self._of_round = mechanism(federation, rows)
 
     def authorise(self, number: int, experiment: str) -> None:
         """Raises Refused unless the owner accepted such a round and the budget covers it."""
@@ -62,8 +63,7 @@ class Budget:
         self._guard.close()
 
     def _mechanism(self, experiment: str) -> Mechanism:
-        bound = float(getattr(self._method, "row_bound", np.inf))
-        return Mechanism(experiment, self._method.name, self._noise, bound, self._bounds)
+        return dataclasses.replace(self._of_round, experiment=experiment)
 
 
 def open_budget(
@@ -116,7 +116,17 @@ def _terms(accepted: dict[str, Any], federation: Federation, site: str, rows: in
     if not is_private(federation):
         allowed = f"no_privacy = true: {federation.algorithm.name} adds no noise to what leaves the site"
         raise InvalidInput("accept", accepted, allowed)
-    return Accepted(site=site, samples=rows, feature_bounds=declared(federation), **accepted)
+    terms = Accepted(site=site, samples=rows, feature_bounds=declared(federation), **accepted)
+    # What no round could ever be let through for shows before the first one.
+    compare(terms, mechanism(federation, rows))
+    return terms
+
+
+def mechanism(federation: Federation, rows: int) -> Mechanism:
+    """What a round of the federation does to the rows of a site, whose number of training rows is given."""
+    method = federation.algorithm
+    bound = float(getattr(method, "row_bound", np.inf))
+    return Mechanism("none yet", method.name, multipliers(method, rows), bound, declared(federation))
 
 
 def is_private(federation: Federation) -> bool:

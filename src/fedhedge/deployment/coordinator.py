@@ -267,11 +267,17 @@ class Coordinator:
     def _gather(self, needed: int, seconds: float | None = None) -> list[int]:
         """Clients online, as soon as there are `needed` of them or the time (patience, unless given) is over."""
         until = time.monotonic() + (self.federation.conduct.patience if seconds is None else seconds)
+        told = False
         while True:
             there = set(self.link.online())
             online = [client for client, site in enumerate(self.sites) if site in there]
-            if len(online) >= needed or time.monotonic() > until:
+            left = until - time.monotonic()
+            if len(online) >= needed or left <= 0.0:
                 return online
+            if not told:
+                missing = ", ".join(site for site in self.sites if site not in there)
+                self.say(f"waiting up to {left:.0f} s for {needed - len(online)} more of: {missing}")
+                told = True
             time.sleep(WAIT)
 
     def _evaluate_when_due(self) -> None:

@@ -46,7 +46,8 @@ class Terms:
         for name, least in (("sites", 1), ("features", 1), ("classes", 2)):
             given = getattr(self, name)
             plain = isinstance(given, list | tuple) or (name == "features" and isinstance(given, Mapping))
-            if not plain or len(given) < least or len(set(given)) < len(given):
+            simple = plain and all(isinstance(entry, str | int | float) for entry in given)
+            if not simple or len(given) < least or len(set(given)) < len(given):
                 raise InvalidInput(name, given, f"a list of {least} or more different entries")
         bounds = self.features
         if isinstance(bounds, Mapping):

@@ -94,6 +94,9 @@ def load_site(path: Path) -> SiteFile:
     values["accept"] = table(values["accept"], "accept", EXAMPLE)
     for key in ("site", "server"):
         checks.instance(key, values[key], str, "a text")
+    host, _, port = values["server"].rpartition(":")
+    if not host or "/" in host or not port.isdecimal():
+        raise InvalidInput("server", values["server"], "host:port, such as server.example.org:8000")
     for key in ("federation", "table", "state", "certificate", "key"):
         checks.instance(key, values[key], str, "a path")
         values[key] = path.parent / values[key]

@@ -19,11 +19,26 @@ from fedhedge.deployment.flower.tasks import Runtime
 
 APP = Path(__file__).parent / "app"
 NAME = "federation"
-START, COMMAND = 60.0, 60.0
+START, COMMAND, FREED = 60.0, 60.0, 10.0
 
 
 class SuperLinkFailed(RuntimeError):
     """Flower's server did not do what it was asked to; the message holds what it said."""
+
+
+def _check_free(host: str, port: int) -> None:
+    """Raises InvalidInput where something listens on the port, and goes on to; one that was killed needs a moment."""
+    until = time.monotonic() + FREED
+    while True:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, port))
+                return
+            except OSError as error:
+                if time.monotonic() > until:
+                    raise InvalidInput("--port", f"{host}:{port}", "one to listen on", str(error.strerror)) from None
+        time.sleep(0.2)
 
 
 class SuperLink:
@@ -54,6 +69,7 @@ class SuperLink:
         }
         flags = ["--enable-supernode-auth", "--disable-runtime-dependency-installation"]
         arguments = [str(part) for option in options.items() for part in option] + flags
+        _check_free(host, port)
         self.daemon = Daemon("superlink", arguments, self.folder / "superlink.log")
         self._wait()
         text = f'[superlink.{NAME}]\naddress = "{self.address}"\nroot-certificates = "{self.keys / "ca.crt"}"\n'
