@@ -37,10 +37,10 @@ check: lint types test  ## all that a change must pass
 gpu-check: $(VENV)/.installed  ## on a machine with a GPU: the CPU's results, and the time of Table I on CIFAR-10 (8 min)
 	$(VENV)/bin/python scripts/gpu_check.py
 
-bench:           ## every benchmark, against peers in environments of their own (20 min); BENCH="rounds cnn" for some
+bench:           ## every benchmark, against peers in environments of their own (25 min); BENCH="rounds cnn" for some
 	$(BENCHMARKS) --out runs/bench $(BENCH)
 
-bench-quick:     ## a smoke test of the benchmarks, whose numbers mean nothing (3 min)
+bench-quick:     ## a smoke test of the benchmarks, whose numbers mean nothing (10 min)
 	$(BENCHMARKS) --quick --out runs/bench-quick $(BENCH)
 
 clean:           ## remove the environment and caches, not the runs
