@@ -47,6 +47,11 @@ def _private() -> Algorithm:
     return DpDroAdmm.calibrated(setting(EPSILON, DELTA, PRIVATE_ROUNDS).privacy, PRIVATE_ROUNDS)
 
 
+def _paper() -> Algorithm:
+    budget = setting(EPSILON, DELTA, PRIVATE_ROUNDS).privacy
+    return DpDroAdmm.calibrated(budget, PRIVATE_ROUNDS, variant="paper", norm="linf", radius=0.01)
+
+
 def _exact() -> Algorithm:
     return DroAdmm(radius=0.01, norm="l1", tolerance=0.0)
 
@@ -63,6 +68,7 @@ class Method:
 
 METHODS = (
     Method("dp-dro", "DP-Fed DRO, default", _private, PRIVATE_ROUNDS),
+    Method("dp-dro-paper", "DP-Fed DRO, paper, linf", _paper, PRIVATE_ROUNDS),
     Method("dro", "Fed DRO, exact", _exact, EXACT_ROUNDS),
 )
 
