@@ -2,6 +2,7 @@
 
 import http.server
 import io
+import socket
 import threading
 import types
 
@@ -20,7 +21,9 @@ from flwr.supercore.task_identity import TaskIdentity
 from flwr.supernode import start_client_internal as client
 from flwr.supernode.nodestate.in_memory_nodestate import InMemoryNodeState
 
+from fedhedge.checks import InvalidInput
 from fedhedge.deployment.coordinator import Coordinator
+from fedhedge.deployment.flower import superlink
 from fedhedge.deployment.flower.answer import reply_to
 from fedhedge.deployment.flower.daemon import drop_torn_messages
 from fedhedge.deployment.flower.grid_link import GridLink
@@ -205,3 +208,14 @@ class Unauthorised(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
+
+
+def test_a_port_in_use_is_named(monkeypatch):
+    monkeypatch.setattr(superlink, "FREED", 0.1)
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        held.listen()
+        port = held.getsockname()[1]
+        with pytest.raises(InvalidInput, match=f"--port: received '127.0.0.1:{port}'"):
+            superlink._check_free("127.0.0.1", port)
+    superlink._check_free("127.0.0.1", port)

@@ -30,7 +30,7 @@ def _check_free(host: str, port: int) -> None:
     """Raises InvalidInput where something listens on the port, and goes on to; one that was killed needs a moment."""
     until = time.monotonic() + FREED
     while True:
-        with socket.socket() as probe:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((host, port))
