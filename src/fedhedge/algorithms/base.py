@@ -11,6 +11,7 @@ client's new state becomes final.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import numbers
 from abc import ABC, abstractmethod
@@ -29,6 +30,8 @@ from fedhedge.models.base import Functional
 Tree = Any
 Client = TypeVar("Client")
 Method = TypeVar("Method", bound="type[Algorithm]")
+
+FEW_SLOTS = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -228,8 +231,12 @@ def weighted_mean(weights: jax.Array, trees: Tree) -> Tree:
 
     def mean(leaf: jax.Array) -> jax.Array:
         share = weights.astype(leaf.dtype)
-        # One pass after another: a reduction over the leading axis is several times slower on a CPU.
-        total: jax.Array = jax.lax.fori_loop(1, len(share), lambda s, t: t + share[s] * leaf[s], share[0] * leaf[0])
+        # One expression of few slots is one pass over them. For many, one pass after another: a reduction over the
+        # leading axis is several times slower on a CPU.
+        few = min(len(share), FEW_SLOTS)
+        total: jax.Array = functools.reduce(jnp.add, (share[s] * leaf[s] for s in range(few)))
+        if few < len(share):
+            total = jax.lax.fori_loop(few, len(share), lambda s, t: t + share[s] * leaf[s], total)
         return total
 
     return jax.tree.map(mean, trees)
