@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -38,9 +40,15 @@ def generator(seed: int, purpose: Purpose, client: int | None = None, round: int
 
 def key(seed: int, purpose: Purpose) -> jax.Array:
     """JAX key of a purpose; fold in the client and the round with `jax.random.fold_in`."""
+    return _folded()(np.uint32(seed), np.uint32(purpose))
+
+
+@functools.cache
+def _folded() -> Callable[[np.uint32, np.uint32], jax.Array]:
+    """One compiled call: a sweep of small runs makes four keys for each."""
     import jax
 
-    return jax.random.fold_in(jax.random.key(seed), int(purpose))
+    return jax.jit(lambda seed, purpose: jax.random.fold_in(jax.random.key(seed), purpose))
 
 
 def check_seed(seed: int) -> int:

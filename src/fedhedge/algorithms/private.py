@@ -90,11 +90,15 @@ class Private(Algorithm):
         This is where a real federation brings in noise from the operating system's entropy.
         """
         one_step(batches)
+        # Of all rows in the pool, which never change: a compiled loop does it once, not in every round.
+        shares = _within(batches.features, self.row_bound)
 
         def work(client: Tree, index: jax.Array, present: jax.Array | None, noise: Noise) -> Any:
-            here = None if present is None else present[0]
-            table = _table(batches.features[index[0]], batches.labels[index[0]], here, self.row_bound)
-            return *self.turn(down, client, table, noise), {}
+            rows = index[0]
+            here = jnp.ones(len(rows)) if present is None else present[0] * 1.0
+            count = jnp.sum(here)
+            features = batches.features[rows].reshape(len(rows), -1) * shares[rows]
+            return *self.turn(down, client, Table(features, batches.labels[rows], here / count, count), noise), {}
 
         arguments = (clients, batches.index, batches.present, noise)
         return over_cohort(work, arguments, batches.steps > 0, batches.layout)  # type: ignore[no-any-return]
@@ -106,15 +110,14 @@ class Private(Algorithm):
         return server
 
 
-def _table(features: jax.Array, labels: jax.Array, present: jax.Array | None, row_bound: float) -> Table:
-    flat = features.reshape(len(labels), -1)
-    here = jnp.ones(len(labels)) if present is None else present.astype(flat.dtype)
+def _within(features: jax.Array, row_bound: float | jax.Array) -> jax.Array:
+    """min(1, L/||x||_2) of each row, shape [n, 1]: what scales it down to length L."""
+    flat = features.reshape(len(features), -1)
     # In units of the largest entry, whose square may leave the doubles.
     largest = jnp.max(jnp.abs(flat), axis=1, keepdims=True)
     unit = jnp.where(largest > 0, largest, 1.0)
     length = unit * jnp.sqrt(jnp.sum((flat / unit) ** 2, axis=1, keepdims=True))
-    rows = jnp.sum(here)
-    return Table(flat * (row_bound / jnp.maximum(length, row_bound)), labels, here / rows, rows)
+    return row_bound / jnp.maximum(length, row_bound)
 
 
 def _row_counts(batches: Batches) -> jax.Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fedhedge.dro.client import ClientSolution, solve_client
-from fedhedge.dro.loss import RobustLoss, crammer_singer_loss, label_margins, risk_subgradient, robust_loss
+from fedhedge.dro.loss import RobustLoss, crammer_singer_loss, risk_subgradient, robust_loss
 from fedhedge.dro.norms import NORMS, dual_norm, phi, phi_subgradient, steepest_direction
 from fedhedge.dro.worst_case import Distribution, WorstCase, worst_case_distribution, worst_case_risk
 
@@ -15,7 +15,6 @@ __all__ = [
     "WorstCase",
     "crammer_singer_loss",
     "dual_norm",
-    "label_margins",
     "phi",
     "phi_subgradient",
     "risk_subgradient",

@@ -41,32 +41,28 @@ class LabelPieces(NamedTuple):
     other_rival: Array
 
 
-def label_margins(coef: Array, X: Array, xp: ModuleType = np) -> tuple[Array, Array]:
-    """Margin violation 1 + max_{j != k} m_j.x - m_k.x of each row under every label k, and the rival j.
-
-    Both have shape [N, K]; the loss of label k is the positive part of the violation.
-    """
-    scores = X @ coef.T
-    classes = xp.arange(coef.shape[0])
-    best = scores.argmax(1)[:, None]
-    is_best = best == classes
-    # Every label's strongest rival is the best class, except that the best class has the second best.
-    second = xp.where(is_best, -xp.inf, scores).argmax(1)[:, None]
-    rivals = xp.where(is_best, second, best)
-    return 1.0 + xp.take_along_axis(scores, rivals, 1) - scores, rivals
-
-
 def label_pieces(coef: Array, X: Array, y: Array, xp: ModuleType = np) -> LabelPieces:
-    """The largest margin violation of each row under its own label and under the others."""
-    margins, rivals = label_margins(coef, X, xp)
-    is_own = xp.arange(coef.shape[0]) == y[:, None]
-    other = xp.where(is_own, -xp.inf, margins).argmax(1)
+    """The largest margin violation 1 + max_{j != k} m_j.x - m_k.x of each row under its own label and the others.
+
+    Inside, classes come first, [K, N], and every choice is a comparison with an extremum: that vectorises over rows,
+    side by side in compiled rounds too, where argmax along a short last axis and picking by index do not.
+    """
+    scores = coef @ X.T
+    classes = xp.arange(coef.shape[0])[:, None]
+    top, best = _largest(scores, classes, xp)
+    # Every label's strongest rival is the best class, except that the best class has the second best.
+    next_top, second = _largest(xp.where(classes == best, -xp.inf, scores), classes, xp)
+    own = classes == y
+    own_is_best = y == best
+    own_margin = 1.0 + xp.where(own_is_best, next_top, top) - xp.where(own, scores, 0.0).sum(0)
+    margins = 1.0 + xp.where(classes == best, next_top, top) - scores
+    other_margin, other = _largest(xp.where(own, -xp.inf, margins), classes, xp)
     return LabelPieces(
-        _pick(margins, y, xp),
-        _pick(rivals, y, xp),
-        _pick(margins, other, xp),
+        own_margin,
+        xp.where(own_is_best, second, best),
+        other_margin,
         other,
-        _pick(rivals, other, xp),
+        xp.where(other == best, second, best),
     )
 
 
@@ -75,8 +71,7 @@ def crammer_singer_loss(coef: Array, X: Array, y: Array, xp: ModuleType = np) ->
 
     `coef` [K, P], `X` [N, P], `y` [N]; the result has shape [N]. Source: Crammer and Singer (2001).
     """
-    margins, _ = label_margins(coef, X, xp)
-    return xp.maximum(0.0, _pick(margins, y, xp))
+    return xp.maximum(0.0, label_pieces(coef, X, y, xp).own)
 
 
 def robust_loss(coef: Array, lam: Array, X: Array, y: Array, label_cost: Array, xp: ModuleType = np) -> RobustLoss:
@@ -114,13 +109,14 @@ def risk_subgradient(
     """
     worst = robust_loss(coef, lam, X, y, label_cost, xp)
     weights = xp.full(X.shape[0], 1.0 / X.shape[0]) if weights is None else weights
-    classes = xp.arange(coef.shape[0])
-    sign = (worst.rival[:, None] == classes) * 1.0 - (worst.label[:, None] == classes) * 1.0
-    in_coef = (sign * (weights * worst.active)[:, None]).T @ X
+    classes = xp.arange(coef.shape[0])[:, None]
+    pull = weights * worst.active
+    in_coef = (xp.where(worst.rival == classes, pull, 0.0) - xp.where(worst.label == classes, pull, 0.0)) @ X
     finite_cost = xp.where(xp.isinf(label_cost), 0.0, label_cost)
     return in_coef, -finite_cost * (weights * worst.flipped).sum()
 
 
-def _pick(table: Array, column: Array, xp: ModuleType) -> Array:
-    """table[i, column[i]] for every row i."""
-    return xp.take_along_axis(table, column[:, None], 1)[:, 0]
+def _largest(table: Array, classes: Array, xp: ModuleType) -> tuple[Array, Array]:
+    """The largest of each column of a table [K, N], and the first class that has it, both [N]."""
+    largest = table.max(0)
+    return largest, xp.where(table == largest, classes, len(table)).min(0)

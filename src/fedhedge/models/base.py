@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import math
 import types
@@ -39,19 +40,8 @@ class Functional:
         return self
 
     def check(self, features: jax.Array, labels: jax.Array) -> None:
-        """Raises InvalidInput unless the functions fit together and these rows; nothing is computed."""
-        params = jax.eval_shape(self.init, jax.random.key(0))
-        leaves = jax.tree.leaves(params)
-        if not leaves or not all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves):
-            kinds = sorted({str(leaf.dtype) for leaf in leaves}) or "no arrays"
-            raise checks.InvalidInput("model.init", kinds, "a tree of floating-point arrays")
-        found = jax.eval_shape(self.loss, params, features, labels)
-        if not _is_column(found, len(labels)) or not jnp.issubdtype(found.dtype, jnp.floating):
-            raise checks.InvalidInput("model.loss", found, f"floating-point losses [{len(labels)}], one for each row")
-        if self.predict is not None:
-            found = jax.eval_shape(self.predict, params, features)
-            if not _is_column(found, len(labels)):
-                raise checks.InvalidInput("model.predict", found, f"predictions [{len(labels)}], one for each row")
+        """Raises InvalidInput unless the functions fit together and rows like these; nothing is computed."""
+        _check(self, *((rows.shape[1:], rows.dtype) for rows in (features, labels)))
 
     def settings(self) -> dict[str, Any]:
         """Names of the functions and digests of their code, for summaries and fingerprints.
@@ -61,6 +51,24 @@ class Functional:
         parts = {"init": self.init, "loss": self.loss, "predict": self.predict}
         named = {key: getattr(part, "__qualname__", repr(part)) for key, part in parts.items() if part is not None}
         return {"name": "Functional", "code": {key: _digest(part) for key, part in parts.items() if part}, **named}
+
+
+@functools.lru_cache(maxsize=64)
+def _check(model: Functional, *rows: tuple[tuple[int, ...], Any]) -> None:
+    """`Functional.check` on three rows of each kind (shape, dtype), once for many runs of one model."""
+    features, labels = (jax.eval_shape(lambda kind=kind: jnp.zeros((3, *kind[0]), kind[1])) for kind in rows)
+    params = jax.eval_shape(model.init, jax.random.key(0))
+    leaves = jax.tree.leaves(params)
+    if not leaves or not all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves):
+        kinds = sorted({str(leaf.dtype) for leaf in leaves}) or "no arrays"
+        raise checks.InvalidInput("model.init", kinds, "a tree of floating-point arrays")
+    found = jax.eval_shape(model.loss, params, features, labels)
+    if not _is_column(found, len(labels)) or not jnp.issubdtype(found.dtype, jnp.floating):
+        raise checks.InvalidInput("model.loss", found, f"floating-point losses [{len(labels)}], one for each row")
+    if model.predict is not None:
+        found = jax.eval_shape(model.predict, params, features)
+        if not _is_column(found, len(labels)):
+            raise checks.InvalidInput("model.predict", found, f"predictions [{len(labels)}], one for each row")
 
 
 def _digest(function: Callable[..., Any]) -> str:

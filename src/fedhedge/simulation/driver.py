@@ -92,7 +92,7 @@ class Simulation:
         self.client_state = client_state
         self.disk = Disk(Rows(clients, algorithm.precision) if clients.on_disk else None, None)
         pool = self._pool()
-        self.model.check(pool.features[:1].repeat(3, axis=0), pool.labels[:1].repeat(3))
+        self.model.check(pool.features, pool.labels)
         keys = Keys(*(streams.key(seed, purpose) for purpose in (Purpose.BATCHES, Purpose.NOISE, Purpose.SERVER)))
         self.inputs = Inputs(algorithm, pool, keys)
         on_cpu = jax.default_backend() == "cpu"

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from fedhedge.simulation.arithmetic import arithmetic
 from fedhedge.simulation.driver import Simulation
@@ -101,8 +102,16 @@ def _tables(simulations: Sequence[Simulation], stop: int) -> list[Table]:
 
 
 def _stack(trees: Sequence[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *trees)
+    def stacked(*leaves: Any) -> jax.Array:
+        if jnp.issubdtype(jnp.result_type(leaves[0]), jax.dtypes.prng_key):
+            return jnp.stack(leaves)
+        # On the host, where many small arrays cost least.
+        return jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves]))
+
+    return jax.tree.map(stacked, *trees)
 
 
 def _unstack(tree: Any, count: int) -> list[Any]:
-    return [jax.tree.map(lambda leaf, at=k: leaf[at], tree) for k in range(count)]
+    # A copy of its own: the next rounds use up the memory of the state.
+    host = jax.tree.map(np.array, tree)
+    return [jax.tree.map(lambda leaf, at=k: leaf[at], host) for k in range(count)]
