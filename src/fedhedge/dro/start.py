@@ -18,13 +18,14 @@ from fedhedge.dro.working_set import WorkingSet
 from fedhedge.dro.worst_case import evaluate
 
 # Temperatures of the soft maxima over pieces and over norms, in units of the loss. The first one is lowered, by this
-# factor and at most so often, while more pieces are near a kink than an optimum can need by far. The second one is for
-# a model near the optimum.
+# factor and at most so often, while more pieces are near a kink than an optimum can need by far.
 _LOSS_SMOOTHING = 0.02
-_NEARBY_SMOOTHING = 0.01
 _COOLING = 0.3
 _STAGES = 6
 _SLOPE_SMOOTHING = 0.05
+# At a model near the optimum: the first temperature, how near to the largest norm a pair's is that counts as the same,
+# and to zero a coordinate; the next value where the one before gives too much.
+_NEARBY = (0.01, 0.001)
 # Soft weight from which a piece, a pair or a direction enters the working set.
 _THRESHOLD = 0.1
 _ITERATIONS = 60
@@ -47,23 +48,28 @@ def smoothed_start(problem: Problem, center: Floats, rho: float) -> Start:
     for _ in range(_STAGES):
         vector = minimize(smoothed, vector, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
         start = smoothed.start(vector)
-        if _small(start, problem):
+        if _few(len(start.working_set.extra.row), problem):
             break
         smoothed.temperature *= _COOLING
     return start
 
 
 def start_at(problem: Problem, coef: Floats, rho: float) -> Start | None:
-    """The working set at a model near the optimum; None where too many pieces meet, as they do at equal rows."""
+    """The working set at a model near the optimum; None where too much meets, as it does at equal rows."""
     smoothed = _Smoothed(problem, coef, rho)
-    smoothed.temperature = _NEARBY_SMOOTHING
-    start = smoothed.start(np.append(coef, evaluate(coef, problem).lam))
-    return start if _small(start, problem) else None
+    vector = np.append(coef, evaluate(coef, problem).lam)
+    for near in _NEARBY:
+        smoothed.temperature = near
+        start = smoothed.start(vector, near)
+        cuts = start.working_set.cuts
+        if _few(len(start.working_set.extra.row), problem) and _few(len(cuts.first) + int(cuts.loose.sum()), problem):
+            return start
+    return None
 
 
-def _small(start: Start, problem: Problem) -> bool:
-    """Whether there are no more pieces than an optimum can need by far."""
-    return len(start.working_set.extra.row) <= min(4 * (start.coef.size + 1), max(100, len(problem.y)))
+def _few(count: int, problem: Problem) -> bool:
+    """Whether these are no more pieces, or cuts and loose coordinates, than an optimum can need by far."""
+    return count <= min(4 * (problem.classes * problem.X.shape[1] + 1), max(100, len(problem.y)))
 
 
 class _Smoothed:
@@ -95,20 +101,25 @@ class _Smoothed:
         in_lam = radius * share[0] - (weight[:, 1:] * self.price).sum() / rows
         return float(value), np.append(in_coef, in_lam)
 
-    def start(self, vector: Floats) -> Start:
-        """The model, and what carries more weight there than the threshold."""
+    def start(self, vector: Floats, near: float | None = None) -> Start:
+        """The model, and what carries much weight there; with `near`, all pairs whose norm comes so near to phi.
+
+        Soft shares are off where norms are sums of many smoothed values, and a pair that is missing costs passes.
+        """
         problem = self.problem
         coef, lam = self._unpack(vector)
         _, weight = self._pieces(coef, lam)
         rival, label = np.append(0, self.rival), np.append(0, self.label)
         every = np.arange(len(problem.y))
         base = self._base(weight)
-        heavy = weight > _THRESHOLD
+        heavy = weight > _THRESHOLD * weight.max(1, keepdims=True)
         heavy[every, base] = False
         row, piece = np.nonzero(heavy)
         _, share, direction = self._slope(coef, lam)
-        binding = share[1:] > (_THRESHOLD if problem.radius > 0.0 else 1.0)
-        cuts = self._cuts(np.flatnonzero(binding), coef, direction)
+        pairs = Pairs.of(coef, problem.norm)
+        binding = share[1:] > _THRESHOLD if near is None else pairs.norms > pairs.norms.max() - near
+        chosen = np.flatnonzero(binding & (problem.radius > 0.0))
+        cuts = self._cuts(chosen, pairs, direction, 2.0 * _SLOPE_SMOOTHING if near is None else near)
         base_pieces = Pieces(every, rival[base], label[base])
         return Start(coef, WorkingSet(base_pieces, Pieces(row, rival[piece], label[piece]), cuts))
 
@@ -141,19 +152,18 @@ class _Smoothed:
         value, share = _softmax(np.append(lam, norms)[None], _SLOPE_SMOOTHING)
         return float(value[0]), share[0], direction
 
-    def _cuts(self, chosen: Ints, coef: Floats, soft: Floats) -> Cuts:
+    def _cuts(self, chosen: Ints, pairs: Pairs, soft: Floats, near: float) -> Cuts:
         """Cuts of the chosen pairs; with norm l1 one for every corner that carries weight."""
         norm = self.problem.norm
         if norm == "l1":
             which, corner = np.nonzero(np.abs(soft[chosen]) > _THRESHOLD)
             pair = chosen[which]
-            direction = np.zeros((len(pair), coef.shape[1]))
+            direction = np.zeros((len(pair), soft.shape[1]))
             direction[np.arange(len(pair)), corner] = np.sign(soft[pair, corner])
             loose = np.zeros(direction.shape, dtype=bool)
             none = np.zeros(len(pair))
             return Cuts(self.first[pair], self.second[pair], direction, none, none, loose, loose)
-        # Here a smoothed absolute value has a slope of about 0.9.
-        return steepest_cuts(norm, Pairs.of(coef, norm), chosen, np.zeros(len(chosen)), near=2.0 * _SLOPE_SMOOTHING)
+        return steepest_cuts(norm, pairs, chosen, np.zeros(len(chosen)), near)
 
 
 def _softmax(values: Floats, temperature: float) -> tuple[Floats, Floats]:
