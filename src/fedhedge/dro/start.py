@@ -69,7 +69,8 @@ def start_at(problem: Problem, coef: Floats, rho: float) -> Start | None:
 
 def _few(count: int, problem: Problem) -> bool:
     """Whether these are no more pieces, or cuts and loose coordinates, than an optimum can need by far."""
-    return count <= min(4 * (problem.classes * problem.X.shape[1] + 1), max(100, len(problem.y)))
+    most: int = min(4 * (problem.classes * problem.X.shape[1] + 1), max(100, len(problem.y)))
+    return count <= most
 
 
 class _Smoothed:
