@@ -83,11 +83,16 @@ class Simulation:
         self.law = law.bind(len(clients))
         self.steps = options.steps(len(clients))
         seed, batch_size = options.seed, options.batch_size
+        self.row_counts = clients.counts("train")
+        smallest, widest = int(self.row_counts.min()), int(self.row_counts.max())
+        on_cpu = jax.default_backend() == "cpu"
+        # Other devices have memory of their own, and refuse what does not fit there.
+        if on_cpu:
+            options.check_memory(max(1, self.law.smallest()), int(self.steps.max()), widest)
 
         self.feature_shape = clients.features.shape[1:]
         self.model = model.build(self.feature_shape, len(clients.classes or ()))
         self.evaluators = [Evaluator(self.model, clients, split, algorithm.precision) for split in self._splits()]
-        self.row_counts = clients.counts("train")
         self.mass = self.row_counts if options.weighting == "rows" else np.ones(len(clients))
         self.client_state = client_state
         self.disk = Disk(Rows(clients, algorithm.precision) if clients.on_disk else None, None)
@@ -95,13 +100,11 @@ class Simulation:
         self.model.check(pool.features, pool.labels)
         keys = Keys(*(streams.key(seed, purpose) for purpose in (Purpose.BATCHES, Purpose.NOISE, Purpose.SERVER)))
         self.inputs = Inputs(algorithm, pool, keys)
-        on_cpu = jax.default_backend() == "cpu"
         slow_in_loops = on_cpu and self.model.convolutional
         if options.loop == "compiled" and not algorithm.traceable:
             raise checks.InvalidInput("loop", "compiled", f'"host" or "auto": {algorithm.name} calls a solver')
         needs_host = slow_in_loops or not algorithm.traceable
         self.host_loop = needs_host if options.loop == "auto" else options.loop == "host"
-        smallest, widest = int(self.row_counts.min()), int(self.row_counts.max())
         self.varying = self.law.smallest() < self.law.largest()
         faults = options.faults or Faults()
         self.plan = Plan(

@@ -1,6 +1,8 @@
-"""Whose memory an array has."""
+"""How much memory there is, and whose memory an array has."""
 
 from __future__ import annotations
+
+import os
 
 import jax
 
@@ -17,3 +19,10 @@ def owned(tree: Tree, *others: Tree) -> Tree:
         return found
 
     return jax.tree.map(own, tree)
+
+
+def of_this_machine() -> float:
+    """Bytes of memory that this machine has; infinite where the system does not say."""
+    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", ()):
+        return float("inf")
+    return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fedhedge import checks, streams
+from fedhedge.simulation import memory
 from fedhedge.simulation.faults import Faults
 
 SPLITS = ("train", "validation", "test")
@@ -62,6 +63,17 @@ class Options:
             allowed = f"one number, or {clients} numbers, one for each client"
             raise checks.InvalidInput("local_steps", self.local_steps, allowed)
         return np.asarray(self.local_steps, np.int32)
+
+    def check_memory(self, clients: int, steps: int, widest: int) -> None:
+        """Refuse mini-batches of a round whose row numbers alone are more than this machine can hold.
+
+        clients: at work at once. steps: of the one with most. widest: rows of the largest client.
+        """
+        needed, there = 4 * clients * steps * (self.batch_size or widest), memory.of_this_machine()
+        if needed > there:
+            shown = f"{clients} at once: {needed / 2**30:,.0f} GiB; this machine has {there / 2**30:,.0f} GiB"
+            allowed = "so few that the row numbers of one round's mini-batches fit in memory"
+            raise checks.InvalidInput("local_steps, batch_size", (steps, self.batch_size), allowed, shown)
 
     def settings(self) -> dict[str, object]:
         """The options that a result depends on, as plain values (how the rounds are looped is not one)."""
