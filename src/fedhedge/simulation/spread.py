@@ -7,15 +7,13 @@ import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import jax
 
 from fedhedge.algorithms.base import Algorithm, traced
+from fedhedge.simulation.planned import Sweep
 from fedhedge.simulation.run import Run
-
-if TYPE_CHECKING:
-    from fedhedge.simulation.sweeping import Sweep
 
 # Sweeps that this process has a part in, so that a worker takes the rows and compiles once, and not for each part.
 _HELD: dict[str, Sweep] = {}
