@@ -27,3 +27,15 @@ def test_compare_and_report_read_finished_runs(finished, file, capsys, complaint
     Path("broken.npz").write_bytes(b"no run")
     assert main(["report", "broken.npz", "-o", "page.html"]) == 2
     assert "not a file that this version can read" in complaint()
+
+
+def test_seeds_are_one_line_and_what_else_differs_is_named(finished, file, capsys):
+    assert main(["run", file, "--quiet", "--set", "seed=1"]) == 0
+    assert main(["compare", str(finished), "runs/small-1"]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    means = [fh.Run.load(folder / "run.npz").clients().mean() for folder in (finished, Path("runs/small-1"))]
+    assert re.search(rf"FedAvg +{50 * sum(means):.1f} . ", said.out)
+    assert main(["run", file, "--quiet", "--set", "batch_size=8", "--out", "other"]) == 0
+    assert main(["compare", str(finished), "other"]) == 0
+    assert capsys.readouterr().err == "fedhedge: warning: the runs differ in more than the method: batch_size\n"

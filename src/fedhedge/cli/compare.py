@@ -10,10 +10,17 @@ from typing import Any
 DESCRIPTION = """\
 Put finished runs side by side: one line for each method, means over its seeds.
 """
+EXAMPLE = """\
+several seeds of a configuration file, each in a folder of its own, where it can be resumed:
+  for seed in 0 1 2; do fedhedge run a.toml --set seed=$seed; done
+  fedhedge compare runs/a-*
+"""
 
 
 def add(commands: Any, style: dict[str, Any]) -> None:
-    parser = commands.add_parser("compare", help="put runs side by side", description=DESCRIPTION, **style)
+    parser = commands.add_parser(
+        "compare", help="put runs side by side", description=DESCRIPTION, epilog=EXAMPLE, **style
+    )
     add_runs(parser)
     parser.set_defaults(execute=run)
 
@@ -31,9 +38,10 @@ def add_runs(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     from fedhedge import evaluation
     from fedhedge.cli import results
+    from fedhedge.evaluation.settings import REDRAWN
 
     runs = [results.load(path) for path in given.runs]
-    other = [key for key in evaluation.differing(runs) if not key.startswith(("algorithm.", "seed", "data.digest"))]
+    other = [key for key in evaluation.differing(runs) if not key.startswith(("algorithm.", "seed", *REDRAWN))]
     if other:
         print(f"fedhedge: warning: the runs differ in more than the method: {', '.join(other)}", file=sys.stderr)
     print(evaluation.as_text(evaluation.compare(runs, given.rare, given.target, split=given.split)))
