@@ -1,6 +1,7 @@
 """`fedhedge reproduce` and its pages: names, whose folder it is, and what may share a page."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -35,13 +36,25 @@ def test_a_part_is_made_with_its_whole():
     assert all(whole(name) == name for name in EXPERIMENTS)
 
 
+def test_an_unknown_name_is_told_the_nearest_and_where_all_are(capsys):
+    assert main(["reproduce", "dro-fig22"]) == 2
+    assert "(did you mean dro-fig2? --list says" in capsys.readouterr().err
+    assert main(["reproduce", "xyz"]) == 2
+    assert "(--list says" in capsys.readouterr().err
+
+
 def test_a_folder_is_taken_again_by_the_same_experiment_alone(work, tmp_path, capsys):
     assert reproduce(tmp_path / "a") == reproduce(tmp_path / "a") == 0
     assert reproduce(tmp_path / "a", "--fast") == 2
-    assert "'fast': False" in capsys.readouterr().err
+    assert f"{NAME} was begun there without --fast" in capsys.readouterr().err
     assert main(["reproduce", "dro-fig2", "--out", str(tmp_path / "a")]) == 2
-    assert "where dro-fig2 was begun" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "where dro-fig2 was begun" in said
+    assert f"another experiment was begun there, {NAME})" in said
     assert work == [(tmp_path / "a", False)] * 2
+    assert reproduce(tmp_path / "b", "--fast") == 0
+    assert reproduce(tmp_path / "b") == 2
+    assert f"{NAME} was begun there with --fast" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("held", ["thesis.tex", "experiment.json"])
@@ -81,3 +94,15 @@ def test_sections_share_a_page_and_nothing_else_does(work, tmp_path, capsys):
     assert "no finished section" in said
     assert not page.exists()
     assert json.loads((tmp_path / "a" / "experiment.json").read_text())["experiment"] == NAME
+
+
+def test_a_page_takes_each_folder_once_and_no_options_that_its_tables_cannot_follow(work, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert reproduce("a") == 0
+    assert main(["report", "a", "./a/", "-o", "page.html"]) == 2
+    assert "RUN: received 'a'; allowed: each folder once" in capsys.readouterr().err
+    for option, value in {"--rare": "0,1", "--target": "0", "--split": "train"}.items():
+        assert main(["report", "a", "-o", "page.html", option, value]) == 2
+        assert f"{option}: received" in capsys.readouterr().err
+    assert not Path("page.html").exists()
+    assert main(["report", "a", "-o", "page.html", "--split", "test"]) == 0

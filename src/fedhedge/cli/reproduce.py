@@ -83,9 +83,19 @@ def _claim(out: Path, name: str, fast: bool) -> None:
         there = about if not any(out.iterdir()) else None
     if there != about:
         allowed = f"an empty folder, or the one where {name}{' --fast' if fast else ''} was begun"
-        held = f"it holds {there}" if isinstance(there, dict) else "it holds something else"
-        raise InvalidInput("--out", str(out), allowed, held)
+        raise InvalidInput("--out", str(out), allowed, _held(there, name))
     files.write_json(marker, about)
+
+
+def _held(there: object, name: str) -> str:
+    """What a folder holds that is not for this experiment, and what sets it apart."""
+    match there:
+        case {"experiment": other, "fast": bool(fast)} if other == name:
+            return f"{name} was begun there {'with' if fast else 'without'} --fast, and this is the other form"
+        case {"experiment": str(other), "fast": bool(fast)}:
+            return f"another experiment was begun there, {other}{' --fast' if fast else ''}"
+        case _:
+            return "it holds something else"
 
 
 def _listed() -> str:

@@ -110,5 +110,8 @@ PARTS = {
 
 def whole(name: str) -> str:
     """The name of the experiment that makes this table or figure; InvalidInput proposes the nearest name."""
-    found = checks.one_of("NAME", name, [*EXPERIMENTS, *PARTS])
-    return PARTS.get(found, found)
+    known = [*EXPERIMENTS, *PARTS]
+    if name not in known:
+        hint = " ".join(filter(None, [checks.nearest(name, known), "--list says what each makes"]))
+        raise checks.InvalidInput("NAME", name, ", ".join(known), hint)
+    return PARTS.get(name, name)
