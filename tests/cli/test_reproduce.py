@@ -96,7 +96,7 @@ def test_sections_share_a_page_and_nothing_else_does(work, tmp_path, capsys):
     assert json.loads((tmp_path / "a" / "experiment.json").read_text())["experiment"] == NAME
 
 
-def test_a_page_takes_each_folder_once_and_no_options_that_its_tables_cannot_follow(work, tmp_path, monkeypatch, capsys):
+def test_a_page_takes_each_folder_once_and_no_options_of_runs(work, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert reproduce("a") == 0
     assert main(["report", "a", "./a/", "-o", "page.html"]) == 2

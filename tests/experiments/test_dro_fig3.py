@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from fedhedge.algorithms import DpSgd, DroAdmm
-from fedhedge.experiments.dro_fig3 import Method, exponent, regimes, run
+from fedhedge.experiments.dro_fig3 import Method, exponent, fits, regimes, run
 from fedhedge.experiments.dro_recorded import rounds_to_share
 from fedhedge.experiments.dro_synthetic import Spread
 from fedhedge.privacy import Privacy
@@ -36,6 +36,23 @@ def test_exponents_of_known_growth():
     assert exponent(x, 3 * x) == (pytest.approx(1.0), pytest.approx(0.0, abs=1e-6))
     slope, half = exponent(x, x**2 * np.exp([0.1, -0.1, -0.1, 0.1]))
     assert abs(slope - 2) < half
+
+
+def test_the_table_of_growth_says_what_was_put_in():
+    """Processor time 2 x + 1 and clock time x^2 of four points; of two points nothing about a line can be said."""
+    shown = (regimes((2, 4, 8, 16), ())[0], regimes((), (3, 5))[2])
+    frames = [
+        pd.DataFrame({"regime": one.name, "x": one.x, "method": "sgd"}).assign(
+            cpu=lambda part: 2.0 * part["x"] + 1.0, seconds=lambda part: part["x"] ** 2.0, to_peak=lambda part: part["x"]
+        )
+        for one in shown
+    ]
+    clients, classes = fits(shown, TWO[:1], pd.concat(frames)).rows
+    assert clients[:2] == ["SGD", "clients, 100 rows each"]
+    assert clients[3:] == ["2.00 ± 0.00", "100.0", "2.0 to 16.0"]
+    assert 0.8 < float(clients[2].split()[0]) < 1.0
+    assert classes[:2] == ["SGD", "classes"]
+    assert classes[3:] == ["2.00", "–", "3.0 to 5.0"]
 
 
 TWO = (

@@ -107,6 +107,9 @@ def test_in_the_terminal_columns_are_aligned_and_cells_are_of_one_line():
     table = section().tables["Numbers"]
     lines = as_lines(table).splitlines()
     assert lines == ["method                 x", "A       1.0 (0.5 to 1.5)", "B & C                2.0"]
+    words = Table(["problem", "method", "x"], [["A", "one", "never"], ["B", "another", "+2.0"], ["C", "one", "–"]])
+    assert as_lines(words).splitlines()[:2] == ["problem  method       x", "A        one      never"]
+    assert words.left == [True, True, False]
     assert in_terminal(section()).startswith("A <sample> & more\n\nNumbers\n")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -59,6 +60,11 @@ def columns(table: pd.DataFrame) -> list[Column]:
     if (table["weighting"] != "uniform").any():
         shown.append(Column("weighting", "weighted", "by", tuple(table["weighting"])))
     return [one for one in shown if any(cell != MISSING for cell in one.cells)]
+
+
+def is_text(cells: Sequence[str]) -> bool:
+    """Whether a column is one of words: a cell begins with a letter, and none as a number."""
+    return any(cell[:1].isalpha() for cell in cells) and not any(re.match(r"\W*\d", cell) for cell in cells)
 
 
 def as_percent(value: float) -> str:

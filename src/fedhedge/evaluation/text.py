@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fedhedge.evaluation.columns import columns
+from fedhedge.evaluation.columns import columns, is_text
 
 _WIDEST_LABEL = 14
 
@@ -20,8 +20,14 @@ def as_text(table: pd.DataFrame) -> str:
     left = 2 if long else max(*map(len, labels), len("method"))
     widths = [max(len(one.title), len(one.unit), *map(len, one.cells)) for one in shown]
 
+    of_words = [is_text(one.cells) for one in shown]
+
     def line(first: str, cells: list[str]) -> str:
-        return "  ".join([first.ljust(left), *[cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]])
+        placed = [
+            cell.ljust(width) if words else cell.rjust(width)
+            for cell, width, words in zip(cells, widths, of_words, strict=True)
+        ]
+        return "  ".join([first.ljust(left), *placed])
 
     lines = [line("" if long else "method", [one.title for one in shown]), line("", [one.unit for one in shown])]
     lines.append("-" * len(lines[0]))

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from fedhedge.algorithms import Algorithm, DpDroAdmm, DroAdmm
+from fedhedge.evaluation.columns import MISSING, as_percent
 from fedhedge.experiments.dro_cells import Part, command, finished
 from fedhedge.experiments.dro_fig1 import DELTA, setting
 from fedhedge.experiments.dro_plots import below_legend, legend, log_ticks, with_interval
@@ -136,9 +137,12 @@ def run(
     section = Section(
         NAME,
         EXPERIMENTS[NAME].title,
-        [*text(methods, len(seeds)), *fits(shown, methods, times)],
+        text(methods, len(seeds)),
         command(NAME, fast),
-        tables={"Times, medians of repeats": table(shown, methods, times, cells)},
+        tables={
+            "Times, medians of repeats": table(shown, methods, times, cells),
+            "How they grow": fits(shown, methods, times),
+        },
         plots=[
             plot(parameter, [regime for regime in shown if regime.parameter == parameter], methods, times)
             for parameter in dict.fromkeys(regime.parameter for regime in shown)
@@ -148,7 +152,6 @@ def run(
     write_section(out, section)
     if not quiet:
         print(in_terminal(section))
-        print("\n".join(["", *fits(shown, methods, times)]))
     return times
 
 
@@ -206,6 +209,9 @@ def text(methods: Sequence[Method], seeds: int) -> list[str]:
         "that these are times of a simulation: at real sites clients work at the same time. Seconds on the clock "
         "depend on what else the machine does; processor seconds hardly do. The time to peak is the time of a run "
         f"times the share of its rounds until accuracy is at {100 * SHARE:g} % of its peak.",
+        "How they grow: the power p of time = c x^p by least squares on logarithms, with half of its 95 % interval "
+        "where there are more than two points, over the same problems as above; the share of the variance of "
+        "processor time that a straight line in x explains; rounds to the peak at the smallest and the largest x.",
     ]
 
 
@@ -216,25 +222,30 @@ def exponent(x: ArrayLike, y: ArrayLike) -> tuple[float, float]:
     return float(found.slope), half
 
 
-def fits(shown: Sequence[Regime], methods: Sequence[Method], times: pd.DataFrame) -> list[str]:
-    """How times grow: exponents with intervals, and how much the largest is above the smallest."""
-    said = []
+def fits(shown: Sequence[Regime], methods: Sequence[Method], times: pd.DataFrame) -> Table:
+    """How times grow: exponents with intervals, how well a straight line does, and rounds to the peak at both ends."""
+    head = [
+        "method",
+        "against",
+        "power of\nprocessor time",
+        "power of time\non the clock",
+        "straight line\n% explained",
+    ]
+    rows = []
     for regime in shown:
-        what = f"{regime.parameter}, {regime.title}" if regime.title else regime.parameter
+        what = ", ".join(filter(None, [regime.parameter, regime.title]))
         for method in methods:
             part = times[(times["regime"] == regime.name) & (times["method"] == method.name)]
+            many = len(part) > 2
             grown = []
-            for name, label in (("cpu", "processor time"), ("seconds", "time on the clock")):
+            for name in ("cpu", "seconds"):
                 slope, half = exponent(part["x"].to_numpy(), part[name].to_numpy())
-                grown.append(f"{label} ~ x^{slope:.2f}" + (f" ± {half:.2f}" if len(part) > 2 else ""))
-            straight = stats.linregress(part["x"], part["cpu"]).rvalue ** 2
-            last = part["to_peak"].iloc[-1]
-            peak = f"rounds to {100 * SHARE:g} % of the peak {part['to_peak'].iloc[0]:.1f} to {last:.1f}"
-            said.append(
-                f"{method.title} against {what}: {', '.join(grown)}; a straight line explains {100 * straight:.1f} % "
-                f"of the variance of processor time; {peak}."
-            )
-    return said
+                grown.append(f"{slope:.2f}{f' ± {half:.2f}' if many else ''}".replace("-", "−"))
+            # Two points are always on a line.
+            straight = as_percent(stats.linregress(part["x"], part["cpu"]).rvalue ** 2) if many else MISSING
+            peaks = f"{part['to_peak'].iloc[0]:.1f} to {part['to_peak'].iloc[-1]:.1f}"
+            rows.append([method.title, what, *grown, straight, peaks])
+    return Table([*head, f"rounds to {100 * SHARE:g} %\nof the peak"], rows)
 
 
 def table(

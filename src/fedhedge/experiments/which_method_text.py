@@ -12,6 +12,7 @@ import pandas as pd
 from fedhedge.evaluation import paired_t, per_client, spread
 from fedhedge.evaluation.columns import as_number, as_percent
 from fedhedge.evaluation.group import ORACLE, is_oracle
+from fedhedge.experiments.federage_runs import points
 from fedhedge.report.heatmap import shade
 from fedhedge.report.layout import figure, headline
 from fedhedge.report.plot import Plot
@@ -40,6 +41,7 @@ def write(out: Path, found: Found, *, rare: Sequence[int], fast: bool, quiet: bo
     table = pd.concat([_of_setting(data, law, runs, rare) for (data, law), runs in found.items()])
     costs = _costs(found)
     tables = {f"{data}: accuracy in %, and cost": _shown(part, costs) for data, part in table.groupby("data")}
+    tables["Rare clients: accuracy in %, and minus FedAvg in points (95 % interval)"] = _of_rare(table)
     section = Section(
         name="which-method",
         title="All methods on three data sets under three laws of availability",
@@ -113,6 +115,24 @@ def _shown(table: pd.DataFrame, costs: pd.DataFrame) -> Table:
         row += [as_number(number) for number in (sent, own["downlink"], own["client_state"], own["server_state"])]
         rows.append(row)
     return Table(head, rows, frozenset(strong))
+
+
+def _of_rare(table: pd.DataFrame) -> Table:
+    """The rare clients' mean of each method (rows) in each setting (columns), and how far it is from FedAvg's."""
+    cells = _cells(table)
+    places = list(dict.fromkeys((data, law) for data, law, _, _ in cells))
+    rows: list[list[str]] = []
+    strong = set()
+    for method in table["method"].unique():
+        row = [str(method)]
+        for place in places:
+            cell = cells.get((*place, method, "group"))
+            if cell is not None and cell["low"] > 0:
+                strong.add((len(rows), len(row)))
+            apart = "" if cell is None or method == REFERENCE else "\n" + points(pd.Series(cell)).replace(" (", "\n(")
+            row.append("" if cell is None else as_percent(cell["value"]) + apart)
+        rows.append(row)
+    return Table(["method", *["\n".join(place) for place in places]], rows, frozenset(strong))
 
 
 def _plot(table: pd.DataFrame, view: str, title: str) -> Plot:

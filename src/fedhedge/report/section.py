@@ -90,12 +90,13 @@ def as_lines(table: Table) -> str:
     rows = [[" ".join(cell.split("\n")) for cell in row] for row in (table.head, *table.rows)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
+    aside = table.left
     for row in rows:
-        first, *others = [
-            cell.ljust(width) if k == 0 else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        placed = [
+            cell.ljust(width) if left else cell.rjust(width)
+            for cell, width, left in zip(row, widths, aside, strict=True)
         ]
-        lines.append("  ".join([first, *others]).rstrip())
+        lines.append("  ".join(placed).rstrip())
     return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedhedge.evaluation import differing, flatten, paired_t, participation, spread
-from fedhedge.evaluation.columns import MISSING, as_count, as_number, as_percent, columns, with_sd
+from fedhedge.evaluation.columns import MISSING, as_count, as_number, as_percent, columns, is_text, with_sd
 from fedhedge.evaluation.paired import PairedInterval
 from fedhedge.evaluation.settings import common
 from fedhedge.report.settings_text import short
@@ -27,6 +27,12 @@ class Table:
     head: list[str]
     rows: list[list[str]]
     strong: frozenset[tuple[int, int]] = field(default_factory=frozenset)
+
+    @property
+    def left(self) -> list[bool]:
+        """Whether each column stands left: the first one, and those of words; numbers stand right."""
+        # A row may end early, as where a method has fewer clients with a number.
+        return [k == 0 or is_text([row[k] for row in self.rows if k < len(row)]) for k in range(len(self.head))]
 
 
 def summary(study: Study) -> Table:
