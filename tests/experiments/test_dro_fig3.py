@@ -43,7 +43,9 @@ def test_the_table_of_growth_says_what_was_put_in():
     shown = (regimes((2, 4, 8, 16), ())[0], regimes((), (3, 5))[2])
     frames = [
         pd.DataFrame({"regime": one.name, "x": one.x, "method": "sgd"}).assign(
-            cpu=lambda part: 2.0 * part["x"] + 1.0, seconds=lambda part: part["x"] ** 2.0, to_peak=lambda part: part["x"]
+            cpu=lambda part: 2.0 * part["x"] + 1.0,
+            seconds=lambda part: part["x"] ** 2.0,
+            to_peak=lambda part: part["x"],
         )
         for one in shown
     ]

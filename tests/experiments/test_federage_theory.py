@@ -41,3 +41,26 @@ def test_files_and_slopes(tmp_path, monkeypatch):
         assert line["slope"] == pytest.approx(np.log(last / first) / np.log(4))
     assert (tmp_path / "excess.png").stat().st_size > 5_000
     assert "<svg" in (tmp_path / "excess.svg").read_text()
+
+
+def test_what_was_done_before_a_stop_is_not_done_again(tmp_path, monkeypatch):
+    """Excesses that count up: the second run goes on with the third cell, and the table has all in order."""
+    monkeypatch.setattr(federage_theory, "HORIZONS", (50, 200))
+    monkeypatch.setattr(federage_theory, "SEEDS", 2)
+    monkeypatch.setattr(federage_theory, "TAILS", TAILS[:2])
+    made = []
+
+    def counted(cell, seeds):
+        if len(made) == 2 and not stopped:
+            stopped.append(cell)
+            raise KeyboardInterrupt
+        made.append(cell)
+        return np.array([float(len(made))] * len(seeds))
+
+    stopped = []
+    monkeypatch.setattr(federage_theory, "excess", counted)
+    with pytest.raises(KeyboardInterrupt):
+        main(tmp_path, quiet=True)
+    main(tmp_path, quiet=True)
+    assert len(made) == len(set(made)) == 8
+    assert pd.read_csv(tmp_path / "excess.csv")["excess"].tolist() == list(range(1, 9))

@@ -1,11 +1,15 @@
 """Runs kept in files: the same as without, one by one or side by side, and refused when they are of something else."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import fedhedge as fh
+from fedhedge.experiments import training
 from fedhedge.experiments.training import Job, train
 from fedhedge.simulation import CheckpointMismatch, driver
+from fedhedge.simulation.side_by_side import together
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +70,27 @@ def test_only_what_is_missing_is_done_and_a_cut_run_is_resumed(clients, tmp_path
     for ours, theirs in zip(both, whole, strict=True):
         equal(ours, theirs)
     assert not (tmp_path / "b" / jobs[1].name).exists()
+
+
+def test_runs_side_by_side_are_kept_as_soon_as_those_of_their_shape_are_done(clients, tmp_path, monkeypatch):
+    first = [job(clients, seed) for seed in range(2)]
+    second = dataclasses.replace(job(clients, 0, name="other"), options={**first[0].options, "rounds": 4})
+    done = []
+
+    def cut(simulations):
+        if done:
+            raise KeyboardInterrupt
+        done.append(together(simulations))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "together", cut)
+        with pytest.raises(KeyboardInterrupt):
+            train([*first, second], tmp_path, side_by_side=True, quiet=True)
+    assert sorted(path.stem for path in tmp_path.iterdir()) == sorted(one.name for one in first)
+    again = train([*first, second], tmp_path, side_by_side=True, quiet=True)
+    whole = train([*first, second], tmp_path / "whole", side_by_side=True, quiet=True)
+    for ours, theirs in zip(again, whole, strict=True):
+        equal(ours, theirs)
 
 
 def test_a_file_of_other_settings_is_refused_by_name(clients, tmp_path):

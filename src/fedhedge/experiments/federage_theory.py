@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +11,11 @@ from pathlib import Path
 import jax
 import numpy as np
 import pandas as pd
-from tqdm import tqdm
 
 import fedhedge as fh
+from fedhedge.algorithms import Algorithm, FedeRage
 from fedhedge.experiments.absolute_loss import Floats, losses, mass, optimum, problem, risk
+from fedhedge.experiments.dro_cells import Part, finished
 from fedhedge.report.layout import figure, headline
 from fedhedge.report.plot import Plot
 from fedhedge.report.section import Section, in_terminal, write_section
@@ -60,9 +62,11 @@ def main(out: Path, *, fast: bool = False, quiet: bool = False) -> pd.DataFrame:
     """
     horizons, seeds = (HORIZONS[:3], 8) if fast else (HORIZONS, SEEDS)
     cells = [Cell(law, *tail, rounds) for law in LAWS for tail in TAILS for rounds in horizons]
+    parts = {cell: _part(cell, range(seeds)) for cell in cells}
+    kept = finished(out, list(parts.values()), quiet=quiet)
     lines = []
-    for cell in tqdm(cells, unit="cell", disable=True if quiet else None):
-        found = excess(cell, range(seeds))
+    for cell, one in parts.items():
+        found = np.asarray(kept[one.name]["excess"])
         error = found.std(ddof=1) / seeds**0.5
         lines.append((cell.law, cell.alpha, cell.gamma, cell.kappa, cell.rounds, found.mean(), error, seeds))
     names = ["law", "alpha", "gamma", "kappa", "rounds", "excess", "error", "seeds"]
@@ -101,19 +105,28 @@ def _section(table: pd.DataFrame, slopes: pd.DataFrame, command: str) -> Section
     return Section("federage-theory", title, text, command, tables, [plot(table)], data)
 
 
+def _part(cell: Cell, seeds: Sequence[int]) -> Part:
+    name = f"{cell.law}-{cell.alpha:g}-{cell.gamma:g}-{cell.rounds}".replace(" ", "-")
+    described = dataclasses.asdict(cell) | {"seeds": list(seeds), "method": _method(cell).settings()}
+    return Part(name, described, lambda: {"excess": excess(cell, seeds)}, {"excess": (len(seeds),)})
+
+
+def _method(cell: Cell) -> Algorithm:
+    scale = cell.kappa * cell.rounds**0.5
+    return FedeRage(
+        alpha=cell.alpha, gamma=cell.gamma, step=STEP / scale, beta_step=BETA_STEP / scale, ball=BALL, cap=CAP
+    )
+
+
 def excess(cell: Cell, seeds: Sequence[int]) -> Floats:
     """Excess of the averaged pair over the optimum for each seed."""
     clients, model = problem()
-    scale = cell.kappa * cell.rounds**0.5
-    algorithm = fh.algorithms.FedeRage(
-        alpha=cell.alpha, gamma=cell.gamma, step=STEP / scale, beta_step=BETA_STEP / scale, ball=BALL, cap=CAP
-    )
     runs = []
     for seed in seeds:
         options = Options(
             rounds=cell.rounds, local_steps=1, batch_size=1, seed=seed, evaluate_every=cell.rounds, evaluate_on=()
         )
-        runs.append(Simulation(algorithm, model, clients, LAWS[cell.law], options))
+        runs.append(Simulation(_method(cell), model, clients, LAWS[cell.law], options))
     together(runs)
     best = smallest(cell.law, cell.alpha, cell.gamma)
     pairs = [jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), run.state.average) for run in runs]

@@ -20,7 +20,7 @@ from fedhedge.simulation.checkpoint import differences
 from fedhedge.simulation.driver import Simulation
 from fedhedge.simulation.options import Options
 from fedhedge.simulation.settings import settings
-from fedhedge.simulation.side_by_side import together
+from fedhedge.simulation.side_by_side import signature, together
 
 Jobs = Mapping[str, Sequence["Job"]]
 
@@ -51,8 +51,8 @@ def train(
 ) -> list[Run]:
     """Do the runs that are not in `folder` yet, keep each as NAME.npz, and return all in the order of the jobs.
 
-    side_by_side: compute those of one shape in one programme (`fh.sweep`), which pays for small models; a run is then
-    kept once its whole group is done. Otherwise one after another, each resumed where it was cut.
+    side_by_side: compute those of one shape in one programme (`fh.sweep`), which pays for small models; they are then
+    kept once all of that shape are done. Otherwise one after another, each resumed where it was cut.
     Raises Diverged, and CheckpointMismatch when a file there is of other settings, or damaged.
     """
     paths = [folder / f"{job.name}.npz" for job in jobs]
@@ -60,15 +60,19 @@ def train(
     missing = [k for k, run in enumerate(runs) if run is None]
     with tqdm(total=len(jobs), initial=len(jobs) - len(missing), desc=title, unit="run", disable=_hidden(quiet)) as bar:
         if side_by_side and missing:
-            simulations = [jobs[k].simulation() for k in missing]
-            with warnings.catch_warnings():
-                # What a method says of its settings is in the run, and on its page.
-                warnings.simplefilter("ignore", UserWarning)
-                together(simulations)
-            for k, simulation in zip(missing, simulations, strict=True):
-                runs[k] = simulation.result()
-                runs[k].save(paths[k])  # type: ignore[union-attr]
-                bar.update()
+            groups: dict[Any, dict[int, Simulation]] = {}
+            for k in missing:
+                simulation = jobs[k].simulation()
+                groups.setdefault(signature(simulation), {})[k] = simulation
+            for group in groups.values():
+                with warnings.catch_warnings():
+                    # What a method says of its settings is in the run, and on its page.
+                    warnings.simplefilter("ignore", UserWarning)
+                    together(list(group.values()))
+                for k, simulation in group.items():
+                    runs[k] = simulation.result()
+                    runs[k].save(paths[k])  # type: ignore[union-attr]
+                    bar.update()
         else:
             for k in missing:
                 bar.set_description(f"{title}, {jobs[k].name}")
