@@ -6,7 +6,7 @@ import pytest
 
 from fedhedge.experiments.dro_fig2 import LINES, Line, _rounds_below, change, consensus_distance, run
 from fedhedge.experiments.dro_recorded import Trace, rounds_to_share
-from fedhedge.experiments.dro_table import Setting
+from fedhedge.experiments.dro_settings import Setting
 
 SHORT = Setting("iris", "iris", "centred", "accuracy", 6, 0.5)
 

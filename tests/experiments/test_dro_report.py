@@ -5,7 +5,8 @@ import pytest
 
 from fedhedge.algorithms import DpSgd
 from fedhedge.experiments.dro_methods import Method
-from fedhedge.experiments.dro_table import Setting, Size, run
+from fedhedge.experiments.dro_settings import Setting
+from fedhedge.experiments.dro_table import Size, run
 
 
 def steps(value):

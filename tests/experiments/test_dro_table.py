@@ -16,7 +16,8 @@ from fedhedge.algorithms import DpSgd
 from fedhedge.cli import main
 from fedhedge.experiments import dro_table
 from fedhedge.experiments.dro_methods import METHODS, Method
-from fedhedge.experiments.dro_table import Setting, Size, run, small_tables
+from fedhedge.experiments.dro_settings import Setting, small_tables
+from fedhedge.experiments.dro_table import Size, run
 from fedhedge.experiments.registry import EXPERIMENTS
 from fedhedge.experiments.selection import accuracy, macro_f1
 from fedhedge.privacy import gaussian_mu

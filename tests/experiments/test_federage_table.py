@@ -10,7 +10,8 @@ from scipy import stats
 import fedhedge as fh
 from evaluation.made_runs import make_run
 from fedhedge.experiments import federage_table
-from fedhedge.experiments.federage_table import CONTROL, Size, run
+from fedhedge.experiments.federage_size import Size
+from fedhedge.experiments.federage_table import CONTROL, run
 from fedhedge.experiments.federage_table_text import against, summary
 from fedhedge.report.study import Study
 

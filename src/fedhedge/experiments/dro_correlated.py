@@ -16,8 +16,8 @@ from fedhedge.evaluation import paired_t
 from fedhedge.experiments.dro_cells import Part, command, finished
 from fedhedge.experiments.dro_methods import EXACT_ROUNDS, EXACT_TOLERANCE, centralised
 from fedhedge.experiments.dro_plots import below_legend, difference, legend, lines, with_interval
+from fedhedge.experiments.dro_settings import SEEDS
 from fedhedge.experiments.dro_synthetic import Arc
-from fedhedge.experiments.dro_table import SEEDS
 from fedhedge.experiments.registry import EXPERIMENTS
 from fedhedge.experiments.selection import Job, accuracy, fold_scores, macro_f1, score, simulated
 from fedhedge.experiments.tables_data import Floats, Labels

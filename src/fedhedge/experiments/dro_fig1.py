@@ -13,7 +13,8 @@ from fedhedge.experiments import dro_table
 from fedhedge.experiments.dro_cells import command
 from fedhedge.experiments.dro_methods import METHODS
 from fedhedge.experiments.dro_plots import below_legend, difference, interval, legend, lines, log_ticks, with_interval
-from fedhedge.experiments.dro_table import FOLDS, SEEDS, Setting, Size
+from fedhedge.experiments.dro_settings import FOLDS, SEEDS, Setting
+from fedhedge.experiments.dro_table import Size
 from fedhedge.experiments.registry import EXPERIMENTS
 from fedhedge.experiments.tables_data import PUMP, Floats
 from fedhedge.privacy import gaussian_mu, moments_epsilon

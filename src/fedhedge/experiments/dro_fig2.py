@@ -17,7 +17,7 @@ from fedhedge.experiments.dro_fig1 import DELTA, EPSILON, ROUNDS, setting
 from fedhedge.experiments.dro_optimum import Robust, mixture_risk, optimum
 from fedhedge.experiments.dro_plots import below_legend, interval, legend, lines, with_interval
 from fedhedge.experiments.dro_recorded import Trace, recorded, rounds_to_share
-from fedhedge.experiments.dro_table import SEEDS, Setting
+from fedhedge.experiments.dro_settings import SEEDS, Setting
 from fedhedge.experiments.registry import EXPERIMENTS
 from fedhedge.experiments.selection import Job, accuracy, score
 from fedhedge.experiments.tables_data import FLIPPED, Floats, Problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,13 +13,11 @@ import pandas as pd
 from fedhedge import files
 from fedhedge.evaluation import paired_t
 from fedhedge.experiments.dro_methods import Method
+from fedhedge.experiments.dro_settings import Setting
 from fedhedge.experiments.registry import EXPERIMENTS
 from fedhedge.privacy import gaussian_mu, moments_epsilon
 from fedhedge.report.section import Section, in_terminal, write_section
 from fedhedge.report.tables import Table
-
-if TYPE_CHECKING:
-    from fedhedge.experiments.dro_table import Setting
 
 # What the differences are of: the default against all other private methods, and the paper's settings against its
 # baselines.

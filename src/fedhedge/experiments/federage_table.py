@@ -6,7 +6,6 @@ import functools
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +19,10 @@ from fedhedge.evaluation import by_client
 from fedhedge.experiments import federage_table_text
 from fedhedge.experiments.federage_methods import METHODS
 from fedhedge.experiments.federage_runs import mean_weight
+from fedhedge.experiments.federage_size import FAST, FULL, Size
 from fedhedge.experiments.federage_table_text import CONTROL
 from fedhedge.experiments.search import Candidate, choose
 from fedhedge.experiments.training import Job, train
-from fedhedge.models import CNN, MLP, Model
 from fedhedge.simulation import Diverged, Run
 
 CLIENTS, PER_ROUND = 30, 3
@@ -32,40 +31,6 @@ RARE = {27: (8,), 28: (8, 9), 29: (9,)}
 LAWS: dict[str, Callable[[], Law]] = {
     "uniform": lambda: FixedSize(size=PER_ROUND),
     "skewed": lambda: presets.sporadic(CLIENTS, PER_ROUND),
-}
-
-
-@dataclass(frozen=True)
-class Size:
-    """How much is computed. search_seeds empty: nothing is searched, the methods' starting values are taken.
-
-    step: what FedAvg starts from, other methods in proportion.
-    """
-
-    dataset: str
-    model: Model
-    rounds: int
-    every: int
-    seeds: tuple[int, ...]
-    search_rounds: int
-    search_seeds: tuple[int, ...]
-    laws: tuple[str, ...] = ("uniform", "skewed")
-    step: float = 0.1
-
-
-def _full(dataset: str, model: Model) -> Size:
-    return Size(dataset, model, 10_000, 100, tuple(range(5)), 3_000, (100, 101))
-
-
-FULL = {
-    "mnist": _full("mnist", MLP(hidden=(200,))),
-    "fashion-mnist": _full("fashion-mnist", MLP(hidden=(200,))),
-    "cifar10": _full("cifar10", CNN(channels=(32, 64), hidden=128)),
-}
-FAST = {
-    "mnist": Size("mnist", MLP(hidden=(64,)), 1_000, 50, (0, 1), 0, ()),
-    "fashion-mnist": Size("fashion-mnist", MLP(hidden=(64,)), 1_000, 50, (0, 1), 0, ()),
-    "cifar10": Size("cifar10", CNN(channels=(4, 8), hidden=32), 200, 25, (0,), 0, (), ("skewed",), step=0.03),
 }
 
 

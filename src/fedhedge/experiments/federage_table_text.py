@@ -12,6 +12,7 @@ import pandas as pd
 
 from fedhedge.evaluation import by_client, paired_t, per_client, spread, z_test
 from fedhedge.evaluation.columns import as_count, as_percent, with_sd
+from fedhedge.experiments.federage_size import Size
 from fedhedge.report.client_bars import client_bars
 from fedhedge.report.curves import curve_plot, metric_curves
 from fedhedge.report.participation_plot import participation_plots
@@ -23,7 +24,6 @@ from fedhedge.report.style import looks, settings
 from fedhedge.report.tables import Table
 
 if TYPE_CHECKING:
-    from fedhedge.experiments.federage_table import Size
     from fedhedge.simulation import Run
 
 OURS, CONTROL, LAST, LEVEL = "FedeRage", "FedAvg, matched", 10, 0.05
