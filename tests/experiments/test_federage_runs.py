@@ -36,9 +36,12 @@ def test_differences_are_the_paired_t_test():
     frame = pd.DataFrame({"method": np.repeat(["A", "B"], 6), "seed": np.tile(np.arange(6), 2), "x": rng.random(12)})
     # Rows in another order, so that pairing is by seed and not by place.
     line = differences(frame.iloc[rng.permutation(12)], "method", "A", ["x"]).iloc[0]
-    test = stats.ttest_rel(frame["x"][6:].to_numpy(), frame["x"][:6].to_numpy())
+    test = stats.ttest_rel(frame["x"][:6].to_numpy(), frame["x"][6:].to_numpy())
     low, high = test.confidence_interval(0.95)
     assert (line["low"], line["high"], line["p_value"]) == pytest.approx((low, high, test.pvalue))
+    assert line["difference"] == pytest.approx(frame["x"][:6].mean() - frame["x"][6:].mean())
+    assert (line["method"], line["minus"], line["pairs"]) == ("A", "B", 6)
+    assert differences(frame[frame["seed"] == 0], "method", "A", ["x"]).empty
     assert points(paired_t([0.5, 0.7], [0.4, 0.6])) == "+10.0 (+10.0 to +10.0)"
 
 

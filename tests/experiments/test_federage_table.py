@@ -47,7 +47,7 @@ def test_means_deviations_and_the_z_test_are_those_of_the_last_ten(made):
 
 def test_differences_are_paired_by_seed(made):
     tables, study = made
-    found = against(study, "uniform").set_index("view")
+    found = against(study, "uniform").set_index("measure")
     end = {name: values[:, -10:].mean(axis=1) for name, values in tables.items()}
     for view, measure in {
         "client mean": lambda t: t.mean(axis=1),

@@ -138,16 +138,19 @@ def mean_weight(run: Run) -> float:
     return 1.0 + (float(beta.iloc[-1]) - start) / (step * float(steps))
 
 
-def differences(frame: pd.DataFrame, by: str, reference: str, measures: Sequence[str]) -> pd.DataFrame:
-    """Each group of `by` minus the reference, paired by the column seed: one line for each group and measure."""
-    base = frame[frame[by] == reference].set_index("seed")
+def differences(frame: pd.DataFrame, by: str, ours: str, measures: Iterable[str]) -> pd.DataFrame:
+    """`ours` minus each other group of `by`, paired by the column seed: one line for each group and measure.
+
+    No lines where ours has one seed alone.
+    """
+    own = frame[frame[by] == ours].set_index("seed")
     lines = []
-    for label, part in frame[frame[by] != reference].groupby(by, sort=False):
-        own = part.set_index("seed")
-        for measure in measures:
-            found = paired_t(own[measure].to_numpy(), base.loc[own.index, measure].to_numpy())
-            lines.append((label, reference, measure, found.difference, found.low, found.high, found.p_value, len(own)))
-    return pd.DataFrame(lines, columns=[by, "minus", "measure", "difference", "low", "high", "p_value", "seeds"])
+    for label, part in frame[frame[by] != ours].groupby(by, sort=False):
+        other = part.set_index("seed")
+        for measure in measures if len(own) > 1 else ():
+            found = paired_t(own.loc[other.index, measure].to_numpy(), other[measure].to_numpy())
+            lines.append((ours, label, measure, *vars(found).values()))
+    return pd.DataFrame(lines, columns=[by, "minus", "measure", "difference", "low", "high", "p_value", "pairs"])
 
 
 def points(found: PairedInterval | pd.Series, factor: float = 100.0, digits: int = 1) -> str:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fedhedge.evaluation import by_client, paired_t, per_client, spread, z_test
+from fedhedge.evaluation import by_client, per_client, spread, z_test
 from fedhedge.evaluation.columns import as_count, as_percent, with_sd
+from fedhedge.experiments.federage_runs import differences
 from fedhedge.experiments.federage_size import Size
 from fedhedge.report.client_bars import client_bars
 from fedhedge.report.curves import curve_plot, metric_curves
@@ -51,16 +52,16 @@ def write(
     for law, runs in found.items():
         last = min(LAST, *(by_client(run).shape[0] for members in runs.values() for run in members))
         study = Study.of(runs, rare, target=_target(runs["FedAvg"], last), last=last)
-        own, differences = summary(study, law), against(study, law)
+        own, ahead = summary(study, law), against(study, law)
         lines.append(own)
-        apart.append(differences)
+        apart.append(ahead)
         tables[f"{law.capitalize()} availability, accuracy in %"] = _shown(own)
-        if len(differences):
+        if len(ahead):
             heading = f"{law.capitalize()} availability, {OURS} minus each method, points"
-            tables[heading] = _shown_differences(differences)
+            tables[heading] = _shown_differences(ahead)
         tables[f"{law.capitalize()} availability, hyper-parameters"] = _shown_settings(chosen[law])
         plots += [_of_law(plot, law) for plot in _plots(study)]
-    table, differences = pd.concat(lines), pd.concat(apart)
+    table = pd.concat(lines)
     section = Section(
         name=f"federage-table1-{size.dataset}",
         title=f"FedeRage, Table I and Figs. 4 to 6: {size.dataset}",
@@ -68,7 +69,7 @@ def write(
         command=f"fedhedge reproduce federage-table1-{size.dataset}{' --fast' if fast else ''}",
         tables=tables,
         plots=plots,
-        data={"table": table, "differences": differences},
+        data={"table": table, "differences": pd.concat(apart)},
         tables_first=True,
     )
     write_section(out, section)
@@ -117,17 +118,15 @@ def summary(study: Study, law: str) -> pd.DataFrame:
 
 def against(study: Study, law: str) -> pd.DataFrame:
     """FedeRage minus each other method over paired seeds: mean difference, 95 % interval and p of the t test."""
-    views = {
-        method: {view: [getattr(spread(frame[seed], group=study.rare), view) for seed in frame] for view in _VIEWS}
-        for method, frame in study.final.items()
-    }
     rows = []
-    for method in views:
-        for view, title in _VIEWS.items():
-            if method != OURS and len(views[OURS][view]) > 1:
-                found = paired_t(views[OURS][view], views[method][view])
-                rows.append({"law": law, "method": method, "view": title, **vars(found)})
-    return pd.DataFrame(rows, columns=["law", "method", "view", "difference", "low", "high", "p_value", "pairs"])
+    for method, final in study.final.items():
+        for seed in final:
+            seen = spread(final[seed], group=study.rare)
+            views = {title: getattr(seen, view) for view, title in _VIEWS.items()}
+            rows.append({"method": method, "seed": seed, **views})
+    apart = differences(pd.DataFrame(rows), "method", OURS, _VIEWS.values())
+    apart.insert(0, "law", law)
+    return apart
 
 
 def _shown(own: pd.DataFrame) -> Table:
@@ -149,7 +148,7 @@ def _shown(own: pd.DataFrame) -> Table:
 def _shown_differences(apart: pd.DataFrame) -> Table:
     rows: list[list[str]] = []
     strong = set()
-    for method, part in apart.groupby("method", sort=False):
+    for method, part in apart.groupby("minus", sort=False):
         row = [str(method)]
         for line in part.to_dict("records"):
             if line["low"] > 0 or line["high"] < 0:
