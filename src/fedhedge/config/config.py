@@ -16,7 +16,7 @@ from fedhedge.algorithms import METHODS, Algorithm
 from fedhedge.availability import LAWS, Law, presets
 from fedhedge.checks import InvalidInput
 from fedhedge.config.read import override, read_toml
-from fedhedge.config.tables import Parameters, below, choose, parameters, pick, settle, table
+from fedhedge.config.tables import Parameters, below, check_keys, choose, parameters, pick, settle, table
 from fedhedge.data import partitioners
 from fedhedge.data.registry import SOURCES
 from fedhedge.models import ARCHITECTURES
@@ -49,6 +49,13 @@ TABLES = ("data", *CHOICES, FAULTS)
 OWN_LAW = "availability"
 DEALING = parameters(data.Dataset.partition, "self", "partitioner")
 TOP = parameters(Options, "loop", FAULTS)
+ELSEWHERE = {
+    key: f"did you mean {where}.{key}?"
+    for where, (registry, _) in CHOICES.items()
+    for make in registry.values()
+    for key in parameters(make)
+}
+ABOVE = dict.fromkeys(TOP, "a key of the whole file: it stands above the first table")
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
@@ -75,8 +82,8 @@ class Config:
     def __init__(self, content: Mapping[str, Any], name: str) -> None:
         self.name = name
         self.settings: dict[str, Any] = {}
-        top = {key: value for key, value in content.items() if key not in TABLES or key == FAULTS}
-        self.options = self._top(top)
+        check_keys(content, (*TOP, *TABLES), "", ELSEWHERE)
+        self.options = self._top(pick(content, TOP), content.get(FAULTS))
         self._load, self._source = self._data(table(content.get("data"), "data", 'source = "digits"'))
         self.partitioner: data.Partitioner | None = None
         if self.settings["data"]["source"] == FOLDER:
@@ -124,16 +131,9 @@ class Config:
         made = {"algorithm": self.algorithm, "model": self.model, "clients": clients, "law": self.law}
         return made | {field.name: getattr(self.options, field.name) for field in dataclasses.fields(self.options)}
 
-    def _top(self, content: dict[str, Any]) -> Options:
-        elsewhere = {
-            key: f"did you mean {where}.{key}?"
-            for where, (registry, _) in CHOICES.items()
-            for make in registry.values()
-            for key in parameters(make)
-        }
-        known = TOP | dict.fromkeys(TABLES, inspect.Parameter("table", inspect.Parameter.KEYWORD_ONLY, default=None))
-        faults = self._faults(content.pop(FAULTS, None))
-        values = pick(settle(content, known, "", {}, elsewhere), TOP)
+    def _top(self, content: dict[str, Any], found: Any) -> Options:
+        faults = self._faults(found)
+        values = settle(content, TOP, "", {}, {})
         size = values["batch_size"]
         if isinstance(size, str) and size != EVERY_ROW:
             raise InvalidInput("batch_size", size, f'a whole number, 1 or more, or "{EVERY_ROW}"')
@@ -223,5 +223,4 @@ class Config:
         }
 
     def _settle(self, content: Mapping[str, Any], known: Parameters, where: str, whose: str) -> dict[str, Any]:
-        elsewhere = dict.fromkeys(TOP, "a key of the whole file: it stands above the first table")
-        return settle(content, known, where, {"seed": self.options.seed}, elsewhere, whose)
+        return settle(content, known, where, {"seed": self.options.seed}, ABOVE, whose)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -42,6 +42,17 @@ def choose(content: dict[str, Any], where: str, key: str, registry: Mapping[str,
     return name, registry[name]
 
 
+def check_keys(
+    content: Mapping[str, Any], known: Collection[str], where: str, elsewhere: Mapping[str, str], whose: str = ""
+) -> None:
+    """Raises InvalidInput for a key that is not known, with what `elsewhere` says of it or the nearest known key."""
+    for key, value in content.items():
+        if key not in known:
+            of = f" of {whose}" if whose else ""
+            allowed = f"the keys{of}: {', '.join(known)}" if known else f"no further key{of}"
+            raise InvalidInput(_prefix(where) + key, value, allowed, elsewhere.get(key) or nearest(key, known))
+
+
 def settle(
     content: Mapping[str, Any],
     known: Parameters,
@@ -52,23 +63,22 @@ def settle(
 ) -> dict[str, Any]:
     """A value for every known parameter: the one given, else the one in `filled`, else the default.
 
-    Raises InvalidInput for a key that is not known, with what `elsewhere` says of it or the nearest known key, and
-    for one that is missing and has no default.
+    Raises InvalidInput for a key that is not known, as `check_keys` does, and for one that is missing and has no
+    default.
     """
-    prefix = f"{where}." if where else ""
-    for key, value in content.items():
-        if key not in known:
-            of = f" of {whose}" if whose else ""
-            allowed = f"the keys{of}: {', '.join(known)}" if known else f"no further key{of}"
-            raise InvalidInput(prefix + key, value, allowed, elsewhere.get(key) or nearest(key, known))
+    check_keys(content, known, where, elsewhere, whose)
     values = {}
     for name, parameter in known.items():
         values[name] = content.get(name, filled.get(name, parameter.default))
         if values[name] is inspect.Parameter.empty:
-            raise InvalidInput(prefix + name, None, "a value: this key has no default")
+            raise InvalidInput(_prefix(where) + name, None, "a value: this key has no default")
     return values
 
 
 def pick(values: Mapping[str, Any], known: Parameters) -> dict[str, Any]:
     """The values that one of several functions of a table takes."""
     return {name: value for name, value in values.items() if name in known}
+
+
+def _prefix(where: str) -> str:
+    return f"{where}." if where else ""

@@ -10,13 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fedhedge import checks, data, files
-from fedhedge.algorithms import METHODS
+from fedhedge import checks, data, files, streams
+from fedhedge.algorithms import METHODS, Algorithm
 from fedhedge.algorithms.private import Private
 from fedhedge.checks import InvalidInput
-from fedhedge.config.config import FOLDER, Config
+from fedhedge.config.config import ABOVE, ELSEWHERE, FOLDER, TABLES, TOP, Config
 from fedhedge.config.read import override, read_toml
-from fedhedge.config.tables import below, parameters, pick, settle, table
+from fedhedge.config.tables import below, check_keys, choose, parameters, pick, settle, table
+from fedhedge.data import splits
 from fedhedge.deployment.masking_mean import check_mean
 from fedhedge.deployment.masking_terms import Masking
 from fedhedge.deployment.programme import Programme
@@ -24,6 +25,7 @@ from fedhedge.privacy import Privacy
 
 FEDERATION, MASKING, PRIVACY = "federation", "masking", "privacy"
 ONLINE, LAW = "online", "law"
+NOISE = ("noise", "lambda_noise")
 EXAMPLE = 'sites = ["north", "east"], features = ["flow"] and classes = ["healthy", "leak"]'
 
 
@@ -120,21 +122,27 @@ class Federation(Config):
     def __init__(self, content: Mapping[str, Any], name: str) -> None:
         content = {key: dict(value) if isinstance(value, Mapping) else value for key, value in content.items()}
         known = parameters(Terms) | parameters(Conduct)
+        elsewhere = ELSEWHERE | {key: f"did you mean {FEDERATION}.{key}?" for key in known}
+        check_keys(content, (*TOP, *TABLES, FEDERATION, PRIVACY), "", elsewhere)
         agreed = table(content.pop(FEDERATION, None), FEDERATION, EXAMPLE)
         masking = agreed.pop(MASKING, None)
-        given = settle(agreed, known, FEDERATION, {}, {})
+        given = settle(agreed, known, FEDERATION, {}, ABOVE)
         with below(FEDERATION):
             self.terms = Terms(**pick(given, parameters(Terms)))
             self.conduct = Conduct(**pick(given, parameters(Conduct)))
-            self.masking = None if masking is None else _masking(masking, len(self.terms.sites))
+        self.masking = None if masking is None else _masking(masking, len(self.terms.sites))
         content.setdefault("availability", {"name": "Everyone"})
-        described = {"source": FOLDER, "path": "sites", "scaling": "none", **dict(content.get("data", {}))}
+        described = table(content.get("data", {}), "data", 'label = "fault"')
+        described = {"source": FOLDER, "path": "sites", "scaling": "none", **described}
         for key, value in (("source", FOLDER), ("scaling", "none")):
             if described[key] != value:
                 raise InvalidInput(f"data.{key}", described[key], f'"{value}": each site reads its own file')
         content["data"] = described
-        self.privacy = _calibrate(content)
+        self.privacy = _budget(content.pop(PRIVACY, None))
         super().__init__(content, name)
+        with below("data"):
+            splits.check_fractions(self.settings["data"]["validation"], self.settings["data"]["test"])
+            streams.check_seed(self.settings["data"]["seed"])
         if self.options.faults is not None:
             raise InvalidInput("faults", self.settings["faults"], "no such table: what goes wrong here is real")
         if self.conduct.at_least > self.number_of_clients:
@@ -149,6 +157,27 @@ class Federation(Config):
     @property
     def clients(self) -> data.Clients:
         raise InvalidInput("availability", self.settings.get("availability"), "a law that needs no look at the rows")
+
+    def _method(self, content: dict[str, Any], where: str) -> tuple[Algorithm, dict[str, Any]]:
+        if self.privacy is not None and where == "algorithm":
+            content = self._calibrated(content, self.privacy)
+        return super()._method(content, where)
+
+    def _calibrated(self, content: dict[str, Any], budget: Privacy) -> dict[str, Any]:
+        """The table [algorithm] with the noise that follows from [privacy]."""
+        described = dict(content)
+        name, method = choose(described, "algorithm", "name", METHODS)
+        if not issubclass(method, Private):
+            raise InvalidInput(PRIVACY, vars(budget), f"no such table: {name} adds no noise")
+        for key in NOISE:
+            if key in described:
+                allowed = "no such key beside the table [privacy], from which it follows"
+                raise InvalidInput(f"algorithm.{key}", described[key], allowed)
+        rounds = self.options.rounds
+        values = settle(described, parameters(method, *NOISE), "algorithm", {"rounds": rounds}, ABOVE, name)
+        with below("algorithm"):
+            made = method.calibrated(budget, values.pop("rounds", rounds), **values)
+        return content | {key: getattr(made, key) for key in (*NOISE, "rounds") if hasattr(made, key)}
 
     @property
     def agreement(self) -> dict[str, Any]:
@@ -191,28 +220,17 @@ def load_federation(path: str | Path, overrides: Sequence[str] = ()) -> Federati
 
 
 def _masking(given: Any, sites: int) -> Masking:
-    values = settle(table(given, MASKING, "signed = true"), parameters(Masking), MASKING, {}, {})
-    with below(MASKING):
+    where = f"{FEDERATION}.{MASKING}"
+    values = settle(table(given, where, "signed = true"), parameters(Masking), where, {}, {})
+    with below(where):
         made = Masking(**values)
-    return made.of(sites)
+    with below(FEDERATION):
+        return made.of(sites)
 
 
-def _calibrate(content: dict[str, Any]) -> Privacy | None:
-    """Put the noise of the budget in [privacy] into the table [algorithm], and take the budget out."""
-    given = content.pop(PRIVACY, None)
+def _budget(given: Any) -> Privacy | None:
     if given is None:
         return None
     values = settle(table(given, PRIVACY, "epsilon = 3.0 and delta = 1e-6"), parameters(Privacy), PRIVACY, {}, {})
     with below(PRIVACY):
-        budget = Privacy(**values)
-    described = dict(content.get("algorithm", {}))
-    method = METHODS.get(described.pop("name", ""))
-    if method is None or not issubclass(method, Private):
-        raise InvalidInput(PRIVACY, given, "no such table: the method adds no noise")
-    rounds = described.pop("rounds", content.get("rounds"))
-    with below("algorithm"):
-        made = method.calibrated(budget, checks.integer("rounds", rounds, low=1), **described)
-    for key in ("noise", "lambda_noise", "rounds"):
-        if hasattr(made, key):
-            content["algorithm"][key] = getattr(made, key)
-    return budget
+        return Privacy(**values)
