@@ -87,7 +87,7 @@ def integer(name: str, value: Any, *, low: int | None = None, high: int | None =
 def boolean(name: str, value: Any) -> bool:
     """True or False, nothing that merely behaves like it."""
     if not isinstance(value, bool):
-        raise InvalidInput(name, value, "true or false")
+        raise InvalidInput(name, value, "true or false", "without quotes" if isinstance(value, str) else "")
     return value
 
 

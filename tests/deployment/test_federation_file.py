@@ -78,6 +78,43 @@ def test_refused_terms(small, terms, name):
     assert refused.value.name == name
 
 
+PRIVATE = {"name": "DpDroAdmm", "radius": 0.01}
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "said"),
+    [
+        ({"algorithm": {"name": ["DpDroAdmm"]}}, "algorithm.name", "did you mean DpDroAdmm"),
+        ({"algorithm": {"name": "DpDroAdm"}}, "algorithm.name", "did you mean DpDroAdmm"),
+        ({"algorithm": {"radius": 0.01}}, "algorithm.name", "DpDroAdmm"),
+        ({"algorithm": "DpDroAdmm"}, "algorithm", "a table [algorithm]"),
+        ({"algorithm": PRIVATE | {"radis": 3}}, "algorithm.radis", "did you mean radius"),
+        ({"algorithm": PRIVATE | {"noise": 3.0}}, "algorithm.noise", "[privacy], from which it follows"),
+        ({"algorithm": {"name": "FedAvg"}}, "privacy", "FedAvg adds no noise"),
+        ({"algoritm": PRIVATE}, "algoritm", "did you mean algorithm"),
+        ({"rouds": 50}, "rouds", "did you mean rounds"),
+        ({"rounds": "x"}, "rounds", "a whole number"),
+        ({"deadline": 9.0}, "deadline", "did you mean federation.deadline"),
+        ({"federaton": {}}, "federaton", "did you mean federation"),
+        ({"privacy": {"epsilo": 3.0}}, "privacy.epsilo", "did you mean epsilon"),
+        ({"data": 3}, "data", "a table [data]"),
+        ({"data": {"label": "kind", "test": 2}}, "data.test", "a number in [0, 1)"),
+        ({"data": {"label": "kind", "seed": "x"}}, "data.seed", "a whole number"),
+    ],
+)
+def test_what_is_wrong_is_named_and_not_the_algorithm(small, change, name, said):
+    content = small.content(PRIVATE, "CrammerSinger", local_steps=1, batch_size="all")
+    with pytest.raises(InvalidInput) as refused:
+        small.federation(content | {"privacy": {"epsilon": 3.0, "delta": 1e-4}} | change)
+    assert refused.value.name == name
+    assert said in str(refused.value)
+
+
+def test_a_key_of_the_whole_file_in_the_table_of_terms(small):
+    with pytest.raises(InvalidInput, match=r"federation.rounds: .*it stands above the first table"):
+        small.federation(small.content({"name": "FedAvg"}), rounds=3)
+
+
 def test_the_order_of_bounded_features_is_agreed_upon(small):
     content, ends = small.content({"name": "FedAvg"}), [0.0, 1.0]
     one, other = ({"u": ends, "v": ends}, {"v": ends, "u": ends})
@@ -103,13 +140,49 @@ def test_rows_that_do_not_suit(small, tmp_path):
         tables.read(file, federation, "west")
 
 
-def test_the_owner_has_to_say_what_is_accepted(tmp_path):
-    lines = ["site = 'a'", "federation = 'f.toml'", "table = 'a.csv'", "state = 's'", "server = 'h:1'"]
-    lines += ["certificate = 'c'", "key = 'k'"]
-    file = tmp_path / "site.toml"
-    file.write_text("\n".join(lines), encoding="utf-8")
+LINES = ["site = 'a'", "federation = 'f.toml'", "table = 'a.csv'", "state = 's'", "server = 'h:1'"]
+LINES += ["certificate = 'c'", "key = 'k'"]
+BUDGET = ["epsilon = 3.0", "delta = 1e-6", "methods = ['DpSgd']", "row_bound = 1.0", "least_noise = 2.0"]
+
+
+@pytest.fixture
+def site_file(tmp_path):
+    def load(*lines):
+        file = tmp_path / "site.toml"
+        file.write_text("\n".join([*LINES, *lines]), encoding="utf-8")
+        return load_site(file)
+
+    return load
+
+
+def test_the_owner_has_to_say_what_is_accepted(site_file, tmp_path):
     with pytest.raises(InvalidInput) as refused:
-        load_site(file)
+        site_file()
     assert refused.value.name == "accept"
-    file.write_text("\n".join([*lines, "[accept]", "no_privacy = true"]), encoding="utf-8")
-    assert load_site(file).table == tmp_path / "a.csv"
+    assert site_file("[accept]", "no_privacy = true").table == tmp_path / "a.csv"
+    assert site_file("[accept]", "no_privacy = false", *BUDGET).accept["budget"] == Privacy(3.0, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["no_privacy = 'true'"], "accept.no_privacy: received 'true'; allowed: true or false (without quotes)"),
+        (["no_privacy = false"], "accept.epsilon: received None"),
+        (["no_privacy = true", "epsilon = 3.0"], "accept.no_privacy: received True; allowed: true alone, or a budget"),
+        ([*BUDGET, "peers = 'p'"], "accept.peers: received 'p'"),
+        ([*BUDGET[1:], "epsilon = 'x'"], "accept.epsilon: received 'x'"),
+    ],
+)
+def test_what_cannot_be_accepted(site_file, lines, said):
+    with pytest.raises(InvalidInput) as refused:
+        site_file("[accept]", *lines)
+    assert str(refused.value).startswith(said)
+
+
+@pytest.mark.parametrize("anchor", ["s", "s/anchor", "s/deeper/../anchor", "link/anchor"])
+def test_an_anchor_in_the_state_folder_is_refused(site_file, tmp_path, anchor):
+    (tmp_path / "s").mkdir()
+    (tmp_path / "link").symlink_to("s")
+    with pytest.raises(InvalidInput, match=r"anchor: .*outside the folder `state`"):
+        site_file(f"anchor = '{anchor}'", "[accept]", *BUDGET)
+    assert site_file("anchor = 's.anchor'", "[accept]", *BUDGET).anchor == tmp_path / "s.anchor"

@@ -191,7 +191,10 @@ def test_a_lost_ledger_is_no_new_budget(small, private, opened, tmp_path):
     site.handle(asked(private, 0))
     site.guard.close()
     (tmp_path / "north" / "ledger.jsonl").unlink()
-    with pytest.raises(Refused, match=r"missing or empty.*fedhedge deploy begin"):
+    # The ledger's end was noted, which stands in the way of a new one and tells that there was one.
+    with pytest.raises(
+        Refused, match=r"missing or empty.*from a copy.*remove .*ledger.anchor, which shows that one was"
+    ):
         opened()
     (tmp_path / "north" / "ledger.anchor").unlink()
     with pytest.raises(InvalidInput, match=r"state: .*a folder in which no experiment has been.*state-"):
@@ -211,12 +214,27 @@ def test_a_ledger_is_begun_once_and_only_for_a_budget(private, tmp_path):
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        ({"methods": "DpDroAdmm"}, "accept.methods"),
+        ({"row_bound": "x"}, "accept.row_bound"),
+        ({"least_noise": 0}, "accept.least_noise"),
+        ({"budget": Privacy(4.0, 0.5)}, "accept.delta at site 'north'"),
+    ],
+)
+def test_what_cannot_be_accepted_is_named_with_its_table(private, tmp_path, owner, name):
+    with pytest.raises(InvalidInput) as refused:
+        begin_budget(tmp_path, accepted() | owner, private, "north", 20)
+    assert refused.value.name == name
+
+
 def test_an_anchor_elsewhere_tells_of_a_folder_that_was_lost(private, tmp_path):
     anchor = tmp_path / "elsewhere" / "anchor"
     begin_budget(tmp_path / "state", accepted(), private, "north", 20, anchor)
     open_budget(tmp_path / "state", accepted(), private, "north", 20, (), anchor).close()
     shutil.rmtree(tmp_path / "state")
-    with pytest.raises(InvalidInput, match=r"anchor.*a ledger is begun only once"):
+    with pytest.raises(InvalidInput, match=r"anchor: .*a ledger is begun only once .*from a copy.*remove the anchor"):
         begin_budget(tmp_path / "state", accepted(), private, "north", 20, anchor)
 
 

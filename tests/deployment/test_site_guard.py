@@ -215,7 +215,7 @@ def test_missing_ledger_is_not_a_spend_of_zero(tmp_path: Path) -> None:
         lost(tmp_path / LEDGER)
         with pytest.raises(Refused, match="missing or empty"):
             SiteGuard.open(tmp_path, ACCEPTED)
-        with pytest.raises(InvalidInput, match=r"ledger: .*ledger\.anchor.*begun only once"):
+        with pytest.raises(InvalidInput, match=r"anchor: .*ledger\.anchor.*begun only once"):
             begin(tmp_path)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from fedhedge.algorithms.private import Private
 from fedhedge.checks import InvalidInput
+from fedhedge.config.tables import below
 from fedhedge.deployment.federation import Federation
 from fedhedge.deployment.site_guard import Accepted, Mechanism, Refused, SiteGuard
 from fedhedge.deployment.site_terms import compare
@@ -102,7 +103,7 @@ def begin_budget(
         raise InvalidInput("accept", accepted, "a budget: a site without one keeps no ledger")
     found = sorted(path.name for path in folder.glob("state-*"))
     if found:
-        hint = f"{found[0]} shows that something left the site: put the ledger back from a copy"
+        hint = f"{found[0]} shows that something left the site: a ledger that is lost has to come back from a copy"
         raise InvalidInput("state", str(folder), "a folder in which no experiment has been", hint)
     SiteGuard.open(folder, terms, new=True, anchor=anchor).close()
 
@@ -110,13 +111,12 @@ def begin_budget(
 def _terms(accepted: dict[str, Any], federation: Federation, site: str, rows: int) -> Accepted | None:
     """What the owner accepted, None for methods without privacy."""
     if accepted.get("no_privacy"):
-        if len(accepted) > 1:
-            raise InvalidInput("accept", accepted, "no_privacy = true alone, or a budget")
         return None
     if not is_private(federation):
         allowed = f"no_privacy = true: {federation.algorithm.name} adds no noise to what leaves the site"
         raise InvalidInput("accept", accepted, allowed)
-    terms = Accepted(site=site, samples=rows, feature_bounds=declared(federation), **accepted)
+    with below("accept"):
+        terms = Accepted(site=site, samples=rows, feature_bounds=declared(federation), **accepted)
     # What no round could ever be let through for shows before the first one.
     compare(terms, mechanism(federation, rows))
     return terms

@@ -36,7 +36,8 @@ class SiteFile:
     server: host:port. certificate: of the authority that vouches for the server. key: the site's private key. share:
     splits whose mean loss and accuracy may leave the site, without noise. anchor: a file elsewhere than in `state`,
     which tells when the ledger there was lost or put back to an older one. peers: a folder with the public keys of all
-    sites, NAME.pub, which signed masked sums need, got from elsewhere than the server. accept: what the owner accepts.
+    sites, NAME.pub, which signed masked sums need, got from elsewhere than the server. accept: what the owner accepts,
+    as `open_budget` takes it.
     """
 
     site: str
@@ -53,9 +54,9 @@ class SiteFile:
 
     def open(self) -> Site:
         """The site, with its ledger locked. Raises InvalidInput, Refused, LedgerBusy."""
-        federation, rows, accepted = self._prepared()
+        federation, rows = self._prepared()
         trained = int(rows.counts("train")[0])
-        guard = open_budget(self.state, accepted, federation, self.site, trained, self.share, self.anchor)
+        guard = open_budget(self.state, self.accept, federation, self.site, trained, self.share, self.anchor)
         signing = self._signing(federation)
         return Site(federation, self.site, rows, self.state, guard, gaussian, self.share, signing)
 
@@ -70,28 +71,23 @@ class SiteFile:
 
     def begin(self) -> Path:
         """Begin the ledger of the site's table, and return where it is; once only. Raises InvalidInput, LedgerBusy."""
-        federation, rows, accepted = self._prepared()
-        begin_budget(self.state, accepted, federation, self.site, int(rows.counts("train")[0]), self.anchor)
+        federation, rows = self._prepared()
+        begin_budget(self.state, self.accept, federation, self.site, int(rows.counts("train")[0]), self.anchor)
         return self.state / LEDGER
 
-    def _prepared(self) -> tuple[Federation, Clients, dict[str, Any]]:
-        """What was agreed, the site's rows, and the keys of [accept] as `open_budget` takes them."""
+    def _prepared(self) -> tuple[Federation, Clients]:
+        """What was agreed, and the site's rows."""
         federation = load_federation(self.federation)
         rows = tables.read(self.table, federation, self.site)
         self.state.mkdir(parents=True, exist_ok=True, mode=0o700)
-        accepted = dict(self.accept)
-        if not accepted.get("no_privacy"):
-            with below("accept"):
-                values = settle(accepted, parameters(_accepted), "", {}, {})
-                accepted = _accepted(**values)
-        return federation, rows, accepted
+        return federation, rows
 
 
 def load_site(path: Path) -> SiteFile:
     """Read site.toml; raises InvalidInput that names the key."""
     content = read_toml(path)
     values = settle(content, parameters(SiteFile), "", {}, {})
-    values["accept"] = table(values["accept"], "accept", EXAMPLE)
+    values["accept"] = _accept(table(values["accept"], "accept", EXAMPLE))
     for key in ("site", "server"):
         checks.instance(key, values[key], str, "a text")
     host, _, port = values["server"].rpartition(":")
@@ -104,10 +100,25 @@ def load_site(path: Path) -> SiteFile:
         if values[key] is not None:
             checks.instance(key, values[key], str, "a path")
             values[key] = path.parent / values[key]
+    anchor = values["anchor"]
+    if anchor is not None and (anchor.is_dir() or anchor.resolve().is_relative_to(values["state"].resolve())):
+        hint = "what loses that folder, or puts it back to an older copy, must not do so to the anchor"
+        raise InvalidInput("anchor", str(anchor), f"a file outside the folder `state`, {values['state']}", hint)
     if not isinstance(values["share"], list | tuple):
         raise InvalidInput("share", values["share"], "a list of " + ", ".join(NAMES))
     values["share"] = tuple(checks.one_of("share", split, NAMES) for split in values["share"])
     return SiteFile(**values)
+
+
+def _accept(content: dict[str, Any]) -> dict[str, Any]:
+    if checks.boolean("accept.no_privacy", content.pop("no_privacy", False)):
+        if content:
+            raise InvalidInput("accept.no_privacy", True, "true alone, or a budget", f"here with {', '.join(content)}")
+        return {"no_privacy": True}
+    above = dict.fromkeys(parameters(SiteFile), "a key of the whole file: it stands above the table [accept]")
+    values = settle(content, parameters(_accepted), "accept", {}, above)
+    with below("accept"):
+        return _accepted(**values)
 
 
 def _accepted(

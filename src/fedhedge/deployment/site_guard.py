@@ -53,13 +53,19 @@ class SiteGuard:
         path = Path(folder) / LEDGER
         noted = Anchor(Path(folder) / ANCHOR if anchor is None else Path(anchor))
         begun = path.exists() and b"\n" in path.read_bytes()
-        if new and (begun or noted.path.exists()):
-            found = path if begun else noted.path
-            raise checks.InvalidInput("ledger", str(found), "none there yet: a ledger is begun only once")
+        if new and begun:
+            raise checks.InvalidInput("ledger", str(path), "none there yet: a ledger is begun only once")
+        if new and noted.path.exists():
+            hint = "this one shows that a ledger was begun and is lost: put it back from a copy or, only if nothing was"
+            hint += " ever released from these rows, remove the anchor and begin again"
+            raise checks.InvalidInput("anchor", str(noted.path), "none there yet: a ledger is begun only once", hint)
         if not new and not begun:
             reason = f"the ledger {path} is missing or empty, and what was spent cannot be known"
-            begin = "if nothing was ever released from these rows, begin one with `fedhedge deploy begin SITE.toml`"
-            raise Refused(f"{reason}; put it back from a copy or, {begin}")
+            begin = "begin one with `fedhedge deploy begin SITE.toml`"
+            if noted.path.exists():
+                begin = f"remove {noted.path}, which shows that one was begun, and {begin}"
+            advice = f"put it back from a copy or, only if nothing was ever released from these rows, {begin}"
+            raise Refused(f"{reason}; {advice}")
         try:
             if not new:
                 noted.check(path, required=anchor is not None)
