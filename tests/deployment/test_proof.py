@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("cryptography", reason="cryptography (extra `flower`) is not installed")
+from fedhedge.checks import InvalidInput
 from fedhedge.deployment.keys import make_keys
 from fedhedge.deployment.parcel import Parcel, Rejected
 from fedhedge.deployment.proof import Signer, Verifier
@@ -48,3 +49,23 @@ def test_forgeries(folders):
     for forged in forgeries:
         with pytest.raises(Rejected, match="not a request"):
             Verifier(ours / "ca.crt")(forged)
+
+
+@pytest.mark.parametrize("content", ["garbage", "", "key", None])
+def test_what_is_no_certificate_is_named(folders, tmp_path, content):
+    ours, _ = folders
+    file = tmp_path / "ca.crt"
+    if content is not None:
+        file.write_bytes((ours / "ca.key").read_bytes() if content == "key" else content.encode())
+    with pytest.raises(InvalidInput, match=r"certificate: received '.*ca.crt'; allowed: a certificate in PEM form"):
+        Verifier(file)
+
+
+@pytest.mark.parametrize(("name", "what"), [("server.key", "key"), ("server.pem", "certificate")])
+def test_what_the_server_cannot_sign_with_is_named(folders, tmp_path, name, what):
+    ours, _ = folders
+    for file in ("server.key", "server.pem"):
+        (tmp_path / file).write_bytes(b"garbage" if file == name else (ours / file).read_bytes())
+    with pytest.raises(InvalidInput) as refused:
+        Signer(tmp_path)
+    assert (refused.value.name, refused.value.received) == (what, str(tmp_path / name))

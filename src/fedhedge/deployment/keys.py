@@ -31,9 +31,11 @@ __all__ = [
     "LOCAL",
     "KeyPair",
     "Paths",
+    "load_certificate",
     "load_private",
     "load_public",
     "load_roster",
+    "load_server_key",
     "make_keys",
     "make_site_keys",
     "renew_server",
@@ -117,14 +119,26 @@ def renew_server(folder: Path | str, hosts: Sequence[str] = LOCAL) -> Paths:
     )
 
 
+def load_certificate(path: Path | str) -> Any:
+    """A certificate, as `make_keys` writes ca.crt and server.pem. Raises InvalidInput."""
+    loader = needed("cryptography.x509").load_pem_x509_certificate
+    return _load("certificate", Path(path), "a certificate in PEM form, as `fedhedge deploy keys` makes it", loader)
+
+
+def load_server_key(path: Path | str) -> Any:
+    """The server's private key, server.key. Raises InvalidInput."""
+    loader = needed("cryptography.hazmat.primitives.serialization").load_pem_private_key
+    return _load("key", Path(path), "a private key in PEM form, as `fedhedge deploy keys` makes it", loader, None)
+
+
 def load_private(path: Path | str) -> Any:
     """A site's private key, as `flower-supernode` and the signatures of masking take it. Raises InvalidInput."""
-    return _load(Path(path), needed("cryptography.hazmat.primitives.serialization").load_ssh_private_key, (None,))
+    return _ssh(Path(path), needed("cryptography.hazmat.primitives.serialization").load_ssh_private_key, None)
 
 
 def load_public(path: Path | str) -> Any:
     """A site's public key. Raises InvalidInput."""
-    return _load(Path(path), needed("cryptography.hazmat.primitives.serialization").load_ssh_public_key, ())
+    return _ssh(Path(path), needed("cryptography.hazmat.primitives.serialization").load_ssh_public_key)
 
 
 def load_roster(folder: Path | str, sites: Sequence[str]) -> dict[str, Any]:
@@ -132,16 +146,20 @@ def load_roster(folder: Path | str, sites: Sequence[str]) -> dict[str, Any]:
     return {site: load_public(Path(folder) / f"{site}.pub") for site in sites}
 
 
-def _load(path: Path, loader: Any, more: tuple[None, ...]) -> Any:
-    ec, exceptions = needed("cryptography.hazmat.primitives.asymmetric.ec"), needed("cryptography.exceptions")
+def _ssh(path: Path, loader: Any, *more: None) -> Any:
     wanted = "a file with an ECDSA key on P-384 in OpenSSH form"
-    try:
-        key = loader(path.read_bytes(), *more)
-    except (OSError, ValueError, TypeError, exceptions.UnsupportedAlgorithm) as error:
-        raise checks.InvalidInput("key", str(path), wanted, str(error)) from None
-    if not isinstance(getattr(key, "curve", None), ec.SECP384R1):
+    key = _load("key", path, wanted, loader, *more)
+    if not isinstance(getattr(key, "curve", None), needed("cryptography.hazmat.primitives.asymmetric.ec").SECP384R1):
         raise checks.InvalidInput("key", str(path), wanted)
     return key
+
+
+def _load(name: str, path: Path, wanted: str, loader: Any, *more: None) -> Any:
+    unsupported = needed("cryptography.exceptions").UnsupportedAlgorithm
+    try:
+        return loader(path.read_bytes(), *more)
+    except (OSError, ValueError, TypeError, unsupported) as error:
+        raise checks.InvalidInput(name, str(path), wanted, str(error)) from None
 
 
 def _server(issuer_key: Any, issuer: Any, places: Sequence[Any]) -> dict[str, tuple[bytes, int]]:

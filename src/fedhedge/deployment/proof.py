@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
-from typing import Any
 
 from fedhedge.deployment import masking_crypto
 from fedhedge.deployment.extra import needed
+from fedhedge.deployment.keys import load_certificate, load_server_key
+from fedhedge.deployment.keys_certificates import pem
 from fedhedge.deployment.parcel import Parcel, Rejected
 
 CERTIFICATE, SIGNATURE = "certificate", "signature"
@@ -19,12 +20,14 @@ FORGED = "not a request of this federation's server"
 
 
 class Signer:
-    """Signs requests with the key and certificate of the server, server.key and server.pem in a folder."""
+    """Signs requests with server.key and server.pem, the server's key and certificate, in a folder.
+
+    Raises InvalidInput.
+    """
 
     def __init__(self, keys: Path) -> None:
-        serialization = needed("cryptography.hazmat.primitives.serialization")
-        self._key: Any = serialization.load_pem_private_key((keys / "server.key").read_bytes(), None)
-        self._certificate = (keys / "server.pem").read_text(encoding="ascii")
+        self._key = load_server_key(keys / "server.key")
+        self._certificate = pem(load_certificate(keys / "server.pem")).decode("ascii")
 
     def __call__(self, request: Parcel) -> Parcel:
         """The request with its proof among the facts."""
@@ -34,10 +37,10 @@ class Signer:
 
 
 class Verifier:
-    """Checks requests against the certificate of the authority that a site trusts."""
+    """Checks requests against the certificate of the authority that a site trusts. Raises InvalidInput."""
 
     def __init__(self, authority: Path) -> None:
-        self._authority = needed("cryptography.x509").load_pem_x509_certificate(authority.read_bytes())
+        self._authority = load_certificate(authority)
 
     def __call__(self, request: Parcel) -> Parcel:
         """The request without its proof. Raises Rejected unless the proof holds today."""

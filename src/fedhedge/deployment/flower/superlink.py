@@ -16,6 +16,7 @@ from fedhedge import files
 from fedhedge.checks import InvalidInput
 from fedhedge.deployment.flower.processes import Daemon, secret_file
 from fedhedge.deployment.flower.tasks import Runtime
+from fedhedge.deployment.keys import load_certificate
 
 APP = Path(__file__).parent / "app"
 NAME = "federation"
@@ -49,9 +50,7 @@ class SuperLink:
     """
 
     def __init__(self, folder: Path, keys: Path, host: str, port: int) -> None:
-        for name in ("ca.crt", "server.pem", "server.key"):
-            if not (keys / name).is_file():
-                raise InvalidInput("keys", str(keys), f"a folder with {name}, as `fedhedge deploy keys` makes it")
+        load_certificate(keys / "ca.crt")
         self.folder, self.keys, self.port = folder.absolute(), keys.absolute(), port
         secret = secret_file(self.folder)
         local = "127.0.0.1" if host in ("0.0.0.0", "::") else host
