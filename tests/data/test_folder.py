@@ -8,7 +8,7 @@ import pytest
 
 from fedhedge import InvalidInput
 from fedhedge.data import Clients
-from fedhedge.data.folder import read_table
+from fedhedge.data.folder import read_site, read_table
 
 
 def site(n: int, seed: int) -> pd.DataFrame:
@@ -134,3 +134,28 @@ def test_quoted_commas_line_ends_and_a_byte_order_mark_are_of_the_format(folder:
     table = read_table(folder / "mill.csv")
     expected = pd.DataFrame({"flow": [1, 3], "speed": [2, 4], "fault": ["no, none", "yes\nindeed"]})
     pd.testing.assert_frame_equal(table, expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("flow;speed;fault\n1.5;2;no\n", "header"),
+        ("flow;speed;fault\n1,5;2;no\n", "header"),
+        ("flow\tspeed\tfault\n1.5\t2\tno\n", "header"),
+        ("flow,speed,fault\n1.5,2,no\n1,5,2,no\n", "row 2"),
+        ('flow,speed,fault\n"-1,5",2,no\n2,2,no\n', "column 'flow'"),
+    ],
+)
+def test_other_separators_and_decimal_commas_are_recognised(tmp_path: Path, text: str, where: str) -> None:
+    file = tmp_path / "mill.csv"
+    file.write_text(text)
+    with pytest.raises(InvalidInput) as refused:
+        read_site(file, "fault")
+    assert refused.value.name == f"mill.csv, {where}"
+    assert "decimals have a point" in str(refused.value)
+
+
+def test_a_name_may_hold_a_semicolon(tmp_path: Path) -> None:
+    file = tmp_path / "mill.csv"
+    file.write_text('flow,"speed; rpm",fault\n1.5,2,no\n')
+    assert list(read_site(file, "fault")[0]) == ["flow", "speed; rpm"]

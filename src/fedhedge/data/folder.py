@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
@@ -11,6 +12,9 @@ import numpy as np
 import pandas as pd
 
 from fedhedge.checks import InvalidInput, nearest
+
+# What files of many European spreadsheets need.
+POINT = "a comma separates fields, and decimals have a point"
 
 
 def read_sites(path: str | PathLike[str], label: str) -> tuple[pd.DataFrame, pd.Series, np.ndarray]:
@@ -90,10 +94,14 @@ def _read_csv(file: Path) -> pd.DataFrame:
         if header is None:
             raise InvalidInput(file.name, "an empty file", "a header line and at least one row")
         _check_names(file, header)
+        other = any(mark in "".join(header) for mark in ";\t")
+        if other and len(header) == 1:
+            raise InvalidInput(f"{file.name}, header", header[0], "names separated by commas", POINT)
         for number, record in enumerate(records, start=1):
             if len(record) != len(header):
                 allowed = f"{len(header)} fields, as in the header"
-                raise InvalidInput(f"{file.name}, row {number}", f"{len(record)} fields", allowed)
+                hint = POINT if other or len(record) > len(header) else ""
+                raise InvalidInput(f"{file.name}, row {number}", f"{len(record)} fields", allowed, hint)
     return pd.read_csv(file, encoding="utf-8-sig", index_col=False)
 
 
@@ -115,7 +123,9 @@ def _numbers(file: Path, column: pd.Series) -> pd.Series:
     if not pd.api.types.is_numeric_dtype(column):
         text = pd.to_numeric(column, errors="coerce").isna()
         example = column[text].iloc[0] if text.any() else column.iloc[0]
-        raise InvalidInput(where, str(example), "numbers", "encode text as numbers, or leave the column out")
+        comma = re.fullmatch(r"[+-]?\d[\d.]*,\d+", str(example).strip())
+        hint = POINT if comma else "encode text as numbers, or leave the column out"
+        raise InvalidInput(where, str(example), "numbers", hint)
     values = column.astype(np.float64)
     infinite = values.abs() == np.inf
     if infinite.any():
