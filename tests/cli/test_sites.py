@@ -88,6 +88,18 @@ def test_exported_sites_hold_every_row_once(sites):
         assert table["species"].nunique() == 3
 
 
+def test_exported_sites_are_named_as_asked(tmp_path, capsys):
+    for folder, chosen in (("named", ["--sites", "north", "east", "south"]), ("plain", ["--clients", "3"])):
+        assert main(["data", "export", "iris", str(tmp_path / folder), *chosen]) == 0
+    for name, number in (("north", 1), ("east", 2), ("south", 3)):
+        assert (tmp_path / f"named/{name}.csv").read_text() == (tmp_path / f"plain/site-{number}.csv").read_text()
+    assert len(list((tmp_path / "named").iterdir())) == 3
+    for names in (["../north"], ["north", "north"]):
+        assert main(["data", "export", "iris", str(tmp_path / "other"), "--sites", *names]) == 2
+        assert "--sites: received" in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()
+
+
 def test_export_refuses_a_folder_in_use_and_pictures(sites, complaint):
     assert main(["data", "export", "iris", "sites"]) == 2
     assert "new or empty folder" in complaint()

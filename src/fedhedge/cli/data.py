@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,11 @@ def add(commands: Any, style: dict[str, Any]) -> None:
     )
     exporting.add_argument("source", metavar="SOURCE")
     exporting.add_argument("folder", type=Path, metavar="SITES", help="a new or empty folder")
-    exporting.add_argument("--clients", type=int, default=4, metavar="N", help="number of sites (default: %(default)s)")
+    number = exporting.add_mutually_exclusive_group()
+    number.add_argument("--clients", type=int, default=4, metavar="N", help="number of sites (default: %(default)s)")
+    number.add_argument(
+        "--sites", nargs="+", metavar="NAME", help="names of the sites, in place of site-1, site-2, ..."
+    )
     exporting.add_argument("--label", default="label", metavar="COLUMN", help="name of the label column")
     exporting.add_argument("--seed", type=int, default=0, help="of the dealing (default: %(default)s)")
     exporting.add_argument(
@@ -84,6 +89,9 @@ def export(given: argparse.Namespace) -> int:
 
     if given.folder.exists() and (not given.folder.is_dir() or any(given.folder.iterdir())):
         raise InvalidInput("SITES", str(given.folder), "a new or empty folder")
+    names = given.sites
+    if names and (len(set(names)) < len(names) or not all(re.fullmatch(r"[\w-]+", name) for name in names)):
+        raise InvalidInput("--sites", names, "different names of letters, digits, - and _")
     options: dict[str, Any] = {}
     override(options, given.options)
     table = data.load(given.source, given.root, **options)
@@ -91,14 +99,14 @@ def export(given: argparse.Namespace) -> int:
     if table.features.ndim != 2 or given.label in columns:
         received = given.label if table.features.ndim == 2 else f"rows of shape {table.features.shape[1:]}"
         raise InvalidInput("SOURCE, --label", received, "a table of numbers, and a label column with a name of its own")
-    dealing = data.Iid(clients=given.clients)
+    dealing = data.Iid(clients=len(names) if names else given.clients)
     clients = table.partition(dealing, seed=given.seed, validation=0.0, test=0.0, scaling="none")
     width = len(str(len(clients)))
-    for client in range(len(clients)):
+    for client, name in enumerate(names or [f"site-{number:0{width}}" for number in range(1, len(clients) + 1)]):
         features, labels = clients.rows("train", client)
         frame = pd.DataFrame(features, columns=columns)
         frame[given.label] = [(clients.classes or ())[label] for label in labels]
-        files.write_text(given.folder / f"site-{client + 1:0{width}}.csv", frame.to_csv(index=False))
+        files.write_text(given.folder / f"{name}.csv", frame.to_csv(index=False))
     count = "1 site" if len(clients) == 1 else f"{len(clients)} sites"
     print(f"{given.folder}: {count}, {len(table)} rows, label column {given.label!r}")
     return 0
