@@ -10,7 +10,7 @@ from typing import Any
 from fedhedge.privacy.budget import Privacy
 from fedhedge.privacy.gaussian import gaussian_epsilon, gaussian_mu
 from fedhedge.privacy.ledger import TORN, Event
-from fedhedge.privacy.statement import NOT_COVERED, RELATION, UNIT
+from fedhedge.privacy.statement import NOT_COVERED, about, text
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,7 @@ class SiteStatement:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything the statement says, as JSON-able values."""
-        return {
-            "site": self.site,
-            "samples": self.samples,
-            "neighbours": RELATION,
-            "unit": UNIT,
-            "mechanism": "gaussian",
+        return about(self.site, self.samples) | {
             "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
             "mu": self.mu,
             "epsilon": self.epsilon,
@@ -75,22 +70,18 @@ class SiteStatement:
         }
 
     def __str__(self) -> str:
-        delta = self.budget.delta
-        lines = [
-            f"Privacy spent by site {self.site} ({self.samples} rows), all experiments together",
-            f"  neighbours: {RELATION}",
-            f"  unit:       {UNIT}",
-            f"  spent:      epsilon = {self.epsilon:.4g} of {self.budget.epsilon:g} at delta = {delta:g}, exact"
-            f" (mu = {self.mu:.4g}), in {len(self.events)} charges",
-            f"  left:       one more release of mu up to {self.mu_left:.4g}",
+        budget = self.budget
+        spent = f"epsilon = {self.epsilon:.4g} of {budget.epsilon:g} at delta = {budget.delta:g}, exact"
+        items = [
+            ("spent", f"{spent} (mu = {self.mu:.4g}), in {len(self.events)} charges"),
+            ("left", f"one more release of mu up to {self.mu_left:.4g}"),
             *(
-                f"  {name}: {charges} charges, epsilon = {epsilon:.4g} alone"
+                ("experiment", f"{name}: {charges} charges, epsilon = {epsilon:.4g} alone")
                 for name, (charges, epsilon) in self.experiments.items()
             ),
-            "  not covered:",
-            *(f"  - {text}" for text in self.not_covered),
         ]
-        return "\n".join(lines)
+        heading = f"Privacy spent by site {self.site} ({self.samples} rows), all experiments together"
+        return text(heading, items, self.not_covered)
 
 
 def _together(events: Iterable[Event]) -> float:

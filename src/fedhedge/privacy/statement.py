@@ -135,12 +135,7 @@ class Statement:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything the statement says, as JSON-able values."""
-        return {
-            "site": self.site,
-            "samples": self.samples,
-            "neighbours": RELATION,
-            "unit": UNIT,
-            "mechanism": "gaussian",
+        return about(self.site, self.samples) | {
             "rounds": self.rounds,
             "each_round": [_as_dict(release) for release in self.each_round],
             "once": [_as_dict(release) for release in self.once],
@@ -168,26 +163,32 @@ class Statement:
         classic = "none for one round by the paper's classic formula: " + str(self.reason)
         if self.epsilon_round_paper is not None:
             classic = f"{self.epsilon_round_paper:.4g} {at_delta}, one round alone, the paper's classic formula"
-        lines = [
-            f"Privacy statement of site {self.site} ({self.samples} rows)",
-            _item("neighbours", RELATION),
-            _item("unit", UNIT),
-            *(_item("each round", _describe(release)) for release in self.each_round),
-            *(_item("once", _describe(release)) for release in self.once),
-            _item("rounds", str(self.rounds)),
-            _item("epsilon", f"{self.epsilon:.4g} {at_delta}, whole run, exact (mu = {self.mu:.4g})"),
-            _item("", f"{self.epsilon_paper:.4g} {at_delta}, whole run, the paper's moments formula"),
-            _item("", f"{self.epsilon_round:.4g} {at_delta}, one round alone, exact"),
-            _item("", classic),
-            _item("to quote", QUOTE),
-            _item("mu", MU),
-            _item("requested", "nothing" if self.requested is None else str(self.requested)),
-            _item("feature bounds", _BOUNDS_NOTES[self.bounds]),
-            *(_item("", line) for line in self.bounds_found),
-            "  not covered:",
-            *(_wrap(f"  - {text}", 4) for text in self.not_covered),
+        items = [
+            *(("each round", _describe(release)) for release in self.each_round),
+            *(("once", _describe(release)) for release in self.once),
+            ("rounds", str(self.rounds)),
+            ("epsilon", f"{self.epsilon:.4g} {at_delta}, whole run, exact (mu = {self.mu:.4g})"),
+            ("", f"{self.epsilon_paper:.4g} {at_delta}, whole run, the paper's moments formula"),
+            ("", f"{self.epsilon_round:.4g} {at_delta}, one round alone, exact"),
+            ("", classic),
+            ("to quote", QUOTE),
+            ("mu", MU),
+            ("requested", "nothing" if self.requested is None else str(self.requested)),
+            ("feature bounds", _BOUNDS_NOTES[self.bounds]),
+            *(("", line) for line in self.bounds_found),
         ]
-        return "\n".join(lines)
+        return text(f"Privacy statement of site {self.site} ({self.samples} rows)", items, self.not_covered)
+
+
+def about(site: str, samples: int) -> dict[str, Any]:
+    """What every statement begins with as JSON-able values: whose rows, and what is protected."""
+    return {"site": site, "samples": samples, "neighbours": RELATION, "unit": UNIT, "mechanism": "gaussian"}
+
+
+def text(heading: str, items: Iterable[tuple[str, str]], not_covered: Iterable[str]) -> str:
+    """A statement in words: what is protected, then (name, text) of its own items, then what is not covered."""
+    lines = [_item(*item) for item in (("neighbours", RELATION), ("unit", UNIT), *items)]
+    return "\n".join([heading, *lines, "  not covered:", *(_wrap(f"  - {entry}", 4) for entry in not_covered)])
 
 
 def _mus(releases: Iterable[Release]) -> list[float]:
