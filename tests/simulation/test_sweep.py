@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 import fedhedge as fh
-from federations import digits
+from federations import digits, quadratic
 from fedhedge.simulation.rounds import batched_rounds, compiled_rounds
+from fedhedge.simulation.side_by_side import parts
 
 ALGORITHMS = [
     fh.algorithms.FedAvg(step=0.1),
@@ -37,6 +38,53 @@ def test_sweep_is_simulate_within_rounding_and_in_order():
         assert run.history[keys].equals(alone.history[keys])
         losses = run.history.metric == "loss"
         np.testing.assert_allclose(run.history[losses]["value"], alone.history[losses]["value"], rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("law", "batch_size", "seeds"),
+    [
+        (fh.availability.FixedSize(size=3), 8, (4,)),
+        (fh.availability.FixedSize(size=3), 8, (4, 5)),
+        (fh.availability.Everyone(), None, (4, 5)),
+    ],
+    ids=["one seed", "two seeds", "the same rows in all rounds"],
+)
+def test_what_runs_share_is_theirs_too(law, batch_size, seeds):
+    """Mini-batches, cohorts and settings that are the same in all runs are computed once."""
+    methods = [fh.algorithms.FedProx(step=step, mu=0.1) for step in np.linspace(0.05, 0.4, 9)]
+    options = {"rounds": 12, "batch_size": batch_size, "evaluate_every": 5}
+    runs = fh.sweep(methods, fh.models.Linear(), digits(), law, seeds=seeds, **options)
+    for number in (0, len(runs) - 1):
+        method, seed = methods[number // len(seeds)], seeds[number % len(seeds)]
+        alone = fh.simulate(method, fh.models.Linear(), digits(), law, seed=seed, progress=False, **options)
+        assert runs[number].settings == alone.settings
+        assert runs[number].participation.equals(alone.participation)
+        close(runs[number].params, alone.params)
+        close(runs[number].average_params, alone.average_params)
+
+
+def test_rounds_in_which_chance_brings_the_same_clients_are_not_compiled_anew():
+    clients, model = quadratic()
+    law = fh.availability.FixedSize(size=1)
+    before = batched_rounds._cache_size()
+    runs = fh.sweep(ALGORITHMS[0], model, clients, law, seeds=(0, 1), rounds=12, evaluate_every=1, batch_size=None)
+    here, there = (run.participation["client"].to_numpy() for run in runs)
+    assert 0 < np.sum(here == there) < 12
+    assert batched_rounds._cache_size() == before + 1
+
+
+@pytest.mark.parametrize(
+    ("seeds", "at_once", "expected"),
+    [
+        ([0, 1, 0, 1, 0, 1], 4, [[0, 2, 4], [1, 3, 5]]),
+        ([0, 0, 0, 0, 0], 3, [[0, 1, 2], [3, 4]]),
+        ([5, 4, 3, 2], 25, [[3, 2, 1, 0]]),
+        ([0, 1], 1, [[0], [1]]),
+        ([0] * 26, 25, [list(range(13)), list(range(13, 26))]),
+    ],
+)
+def test_parts_hold_each_run_once_and_one_seed_where_it_fills_them(seeds, at_once, expected):
+    assert parts(seeds, at_once) == expected
 
 
 def test_values_of_settings_do_not_cost_a_compilation():

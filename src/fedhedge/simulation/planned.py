@@ -13,7 +13,7 @@ from fedhedge.simulation.arithmetic import arithmetic
 from fedhedge.simulation.driver import Simulation
 from fedhedge.simulation.options import Options
 from fedhedge.simulation.run import Run
-from fedhedge.simulation.side_by_side import run_part, runs_at_once, signature
+from fedhedge.simulation.side_by_side import parts, run_part, runs_at_once, signature
 
 if TYPE_CHECKING:
     from fedhedge.availability import Law
@@ -50,10 +50,11 @@ class Sweep:
             key = signature(one)
             groups.setdefault(key, []).extend(range(first, first + len(self.each)))
             sizes[key] = runs_at_once(one)
-        parts = [
-            group[at : at + sizes[key]] for key, group in groups.items() for at in range(0, len(group), sizes[key])
-        ]
-        return parts, one
+        found = []
+        for key, group in groups.items():
+            seeds = [self.each[k % len(self.each)].seed for k in group]
+            found += [[group[at] for at in part] for part in parts(seeds, sizes[key])]
+        return found, one
 
     def runs(self, part: Sequence[int]) -> list[Run]:
         """The runs of one part, in its order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 
 from fedhedge.simulation.arithmetic import arithmetic
 from fedhedge.simulation.driver import Simulation
-from fedhedge.simulation.rounds import Inputs, batched_rounds
+from fedhedge.simulation.rounds import Schedule, batched_rounds
 from fedhedge.simulation.schedule import Table
 
 # On a CPU, weights of several networks side by side leave the cache: such runs go one after another, compiled once.
@@ -28,9 +29,25 @@ def together(simulations: Sequence[Simulation]) -> None:
     for simulation in simulations:
         groups.setdefault(signature(simulation), []).append(simulation)
     for group in groups.values():
-        at_once = runs_at_once(group[0])
-        for start in range(0, len(group), at_once):
-            run_part(group[start : start + at_once])
+        for part in parts([simulation.options.seed for simulation in group], runs_at_once(group[0])):
+            run_part([group[k] for k in part])
+
+
+def parts(seeds: Sequence[int], at_once: int) -> list[list[int]]:
+    """Numbers of the runs with these seeds, of one signature, in parts of at most `at_once` that run side by side.
+
+    Runs with one seed have the same mini-batches, which then are looked up once; where they are too few to fill a
+    third of a part, seeds are mixed. Parts of a group are of one size, if they can be, and so compiled once.
+    """
+    order = sorted(range(len(seeds)), key=seeds.__getitem__)
+    groups = [list(group) for _, group in itertools.groupby(order, key=seeds.__getitem__)]
+    if 3 * min(len(group) for group in groups) < at_once:
+        groups = [order]
+    found = []
+    for group in groups:
+        size = math.ceil(len(group) / math.ceil(len(group) / at_once))
+        found += [group[at : at + size] for at in range(0, len(group), size)]
+    return found
 
 
 def run_part(simulations: Sequence[Simulation]) -> None:
@@ -68,37 +85,55 @@ def runs_at_once(simulation: Simulation) -> int:
 
 def _side_by_side(simulations: Sequence[Simulation]) -> None:
     first = simulations[0]
-    shared = all(simulation.clients is first.clients for simulation in simulations)
-    parts = ("algorithm", "keys", "initial")
-    algorithm, keys, initial = (_stack([getattr(s.inputs, name) for s in simulations]) for name in parts)
-    pool = first.inputs.pool if shared else _stack([s.inputs.pool for s in simulations])
-    inputs = Inputs(algorithm, pool, keys, initial)
+    inputs, own_inputs = _joined([simulation.inputs for simulation in simulations])
     state, tally = (_stack([getattr(s, name) for s in simulations]) for name in ("state", "tally"))
     for simulation in simulations:
         simulation.evaluate()
     while not first.over:
         stop = first.next_stop()
-        tables = _tables(simulations, stop)
-        slots = max(s.slots(table) for s, table in zip(simulations, tables, strict=True))
-        schedules = [s.schedule(table, slots) for s, table in zip(simulations, tables, strict=True)]
+        tables, schedules = _rounds(simulations, stop)
         length = jnp.asarray(stop - first.done, jnp.int32)
-        state, tally, trained = batched_rounds(first.plan, shared, inputs, state, tally, _stack(schedules), length)
+        shared = all(schedule is schedules[0] for schedule in schedules)
+        schedule = schedules[0] if shared else _stack(schedules)
+        own = own_inputs + (not shared,) * len(jax.tree.leaves(schedule))
+        state, tally, trained = batched_rounds(first.plan, own, (inputs, schedule), state, tally, length)
         each = (_unstack(tree, len(simulations)) for tree in (state, tally, trained))
-        for simulation, table, own, seen, who in zip(simulations, tables, *each, strict=True):
-            simulation.accept(own, seen, who, table)
+        for simulation, table, now, seen, who in zip(simulations, tables, *each, strict=True):
+            simulation.accept(now, seen, who, table)
         tally = _stack([simulation.tally for simulation in simulations])
 
 
-def _tables(simulations: Sequence[Simulation], stop: int) -> list[Table]:
-    """Who gets through in each run: drawn once for runs with one law, seed and faults."""
-    drawn: dict[Any, Table] = {}
-    found = []
-    for simulation in simulations:
-        key = id(simulation.law), simulation.options.seed, simulation.options.faults
-        if key not in drawn:
-            drawn[key] = simulation.table(stop)
-        found.append(drawn[key])
-    return found
+def _rounds(simulations: Sequence[Simulation], stop: int) -> tuple[list[Table], list[Schedule]]:
+    """Who gets through in each run, and the schedule: one object for runs in which they are the same.
+
+    That must not depend on what chance brings in these rounds, or each chunk would be compiled anew.
+    """
+    keys: list[Any] = []
+    for s in simulations:
+        everyone = s.law.smallest() == len(s.clients) and s.options.faults is None
+        rest = s.options.faults, s.options.weighting, s.options.local_steps
+        keys.append((id(s.law), id(s.clients), None if everyone else s.options.seed, *rest))
+    of_key = dict(zip(keys, simulations, strict=True))
+    tables = {key: simulation.table(stop) for key, simulation in of_key.items()}
+    slots = max(simulation.slots(tables[key]) for key, simulation in of_key.items())
+    schedules = {key: simulation.schedule(tables[key], slots) for key, simulation in of_key.items()}
+    return [tables[key] for key in keys], [schedules[key] for key in keys]
+
+
+def _joined(trees: Sequence[Any]) -> tuple[Any, tuple[bool, ...]]:
+    """One tree for all runs, with each leaf that is the same in all of them once and others stacked; and which are."""
+    each = [jax.tree.leaves(tree) for tree in trees]
+    own = tuple(not all(_same(leaf, leaves[0]) for leaf in leaves) for leaves in zip(*each, strict=True))
+    joined = [_stack(leaves) if one else leaves[0] for one, leaves in zip(own, zip(*each, strict=True), strict=True)]
+    return jax.tree.unflatten(jax.tree.structure(trees[0]), joined), own
+
+
+def _same(leaf: Any, other: Any) -> bool:
+    if leaf is other:
+        return True
+    if jnp.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key):
+        leaf, other = jax.random.key_data(leaf), jax.random.key_data(other)
+    return bool(np.array_equal(leaf, other))
 
 
 def _stack(trees: Sequence[Any]) -> Any:
