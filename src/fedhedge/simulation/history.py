@@ -15,26 +15,33 @@ class History:
     """Rows (round, client, split, metric, value) in the order they were made; client -1 stands for "over all"."""
 
     def __init__(self, frame: pd.DataFrame | None = None) -> None:
-        self._parts: list[pd.DataFrame] = [] if frame is None else [frame]
+        self._frame = frame
+        self._added: list[tuple[int, np.ndarray, str, str, np.ndarray]] = []
 
     def add(self, round: int, client: np.ndarray | int, split: str, metric: str, value: np.ndarray | float) -> None:
         """Append one value per client, or one value over all."""
         values = np.atleast_1d(np.asarray(value, np.float64))
-        columns = {
-            "round": np.full(len(values), round, np.int64),
-            "client": np.broadcast_to(np.asarray(client, np.int64), values.shape),
-            "split": split,
-            "metric": metric,
-            "value": values,
-        }
-        self._parts.append(pd.DataFrame(columns))
+        self._added.append((round, np.broadcast_to(np.asarray(client, np.int64), values.shape), split, metric, values))
 
     def frame(self) -> pd.DataFrame:
         """All rows so far, as one table."""
-        if not self._parts:
+        if self._added:
+            # One table of all that was added: a table costs as much as an evaluation of a small model.
+            rounds, clients, splits, metrics, values = zip(*self._added, strict=True)
+            lengths = [len(part) for part in values]
+            columns = {
+                "round": np.repeat(np.asarray(rounds, np.int64), lengths),
+                "client": np.concatenate(clients),
+                "split": np.repeat(np.asarray(splits, object), lengths),
+                "metric": np.repeat(np.asarray(metrics, object), lengths),
+                "value": np.concatenate(values),
+            }
+            added = pd.DataFrame(columns)
+            self._frame = added if self._frame is None else pd.concat([self._frame, added], ignore_index=True)
+            self._added = []
+        if self._frame is None:
             return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in COLUMNS.items()})
-        self._parts = [pd.concat(self._parts, ignore_index=True)]
-        return self._parts[0]
+        return self._frame
 
 
 def to_arrays(frame: pd.DataFrame) -> dict[str, np.ndarray]:

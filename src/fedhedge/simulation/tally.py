@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,8 +27,13 @@ class Tally(NamedTuple):
 
 def empty_tally(names: tuple[str, ...]) -> Tally:
     """A tally of nothing."""
-    zero, none = (jnp.asarray(value, jnp.int32) for value in (0, -1))
-    return Tally(dict.fromkeys(names, jnp.zeros(())), jnp.zeros(()), zero, zero, none, none, jnp.asarray(False))
+    return _empty(names, jnp.result_type(float))
+
+
+@functools.cache
+def _empty(names: tuple[str, ...], kind: Any) -> Tally:
+    sum_, zero, none = jnp.zeros((), kind), jnp.asarray(0, jnp.int32), jnp.asarray(-1, jnp.int32)
+    return Tally(dict.fromkeys(names, sum_), sum_, zero, zero, none, none, jnp.asarray(False))
 
 
 def failure(
