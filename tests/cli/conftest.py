@@ -71,3 +71,11 @@ def complaint(capsys):
         return said
 
     return read
+
+
+@pytest.fixture(scope="module")
+def no_cache():
+    """What is compiled is not kept."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fedhedge.cli.compilation.keep_compiled", lambda: None)
+        yield

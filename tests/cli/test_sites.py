@@ -1,4 +1,4 @@
-"""The command line for sites: export, fit, predict, the privacy plan, and what each says of bad files."""
+"""The command line for sites: export and fit, and what each says of bad files."""
 
 import json
 import re
@@ -27,14 +27,7 @@ epsilon = 8.0
 delta = 1e-5
 """
 RANGES = ("bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g")
-EXAMPLE = Path(__file__).parents[2] / "examples" / "dro-sites.toml"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def no_cache():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fedhedge.cli.compilation.keep_compiled", lambda: None)
-        yield
+pytestmark = pytest.mark.usefixtures("no_cache")
 
 
 @pytest.fixture
@@ -301,105 +294,3 @@ def test_the_place_of_the_result_is_checked_before_the_work(tmp_path, monkeypatc
 def test_another_label_column_is_proposed(sites, complaint):
     assert main(["fit", "sites", "--label", "specie", "-o", "model"]) == 2
     assert re.search("site-1.csv, label column: .*did you mean species", complaint())
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    """A model of one round, for what `predict` refuses."""
-    source = fh.data.load("penguins")
-    table = pd.DataFrame(source.features, columns=list(source.feature_names))
-    labels = pd.Series(np.array(source.classes)[source.labels], name="species")
-    folder = tmp_path_factory.mktemp("model")
-    fh.FederatedDROClassifier(rounds=1).fit(table, labels).save(folder)
-    table.assign(species=labels).head(6).to_csv(folder / "new.csv", index=False)
-    return folder
-
-
-BAD_ROWS = [
-    (lambda table: table.drop(columns=["bill_depth_mm", "species"]), "columns of new.csv: .*lacks bill_depth_mm'"),
-    (lambda table: table.assign(wing=1.0), "columns of new.csv: .*adds wing"),
-    (lambda table: table.assign(body_mass_g=[1, 2, 3, np.nan, 5, 6]), "new.csv, column 'body_mass_g': .*row index 3"),
-    (lambda table: table.assign(body_mass_g="heavy"), "new.csv, column 'body_mass_g': .*'heavy'"),
-    (lambda table: table.assign(species="Emperor"), "new.csv, column 'species', row 1: .*'Emperor'.*seen in training"),
-    (lambda table: table.head(0), "new.csv: .*no rows"),
-]
-
-
-@pytest.mark.parametrize(("harm", "message"), BAD_ROWS, ids=[message for _, message in BAD_ROWS])
-def test_predict_names_the_file_and_the_column(model, tmp_path, complaint, harm, message):
-    harm(pd.read_csv(model / "new.csv")).to_csv(tmp_path / "new.csv", index=False)
-    assert main(["predict", str(model), str(tmp_path / "new.csv"), "-o", str(tmp_path / "out.csv")]) == 2
-    assert re.search(message, complaint())
-    assert not (tmp_path / "out.csv").exists()
-
-
-def test_predict_refuses_files_that_are_no_tables_and_folders_that_are_no_models(model, tmp_path, complaint):
-    (tmp_path / "empty.csv").write_text("")
-    for name, message in (
-        ("empty.csv", "an empty file"),
-        ("missing.csv", "No such file"),
-        ("new.txt", "ends in .csv or .parquet"),
-    ):
-        assert main(["predict", str(model), str(tmp_path / name)]) == 2
-        assert message in complaint()
-    assert main(["predict", str(tmp_path), str(model / "new.csv")]) == 2
-    assert "model folder" in complaint()
-
-
-def test_a_model_without_column_names_takes_columns_by_position(tmp_path, capsys, complaint):
-    source = fh.data.load("penguins")
-    labels = np.array(source.classes)[source.labels]
-    model = fh.FederatedDROClassifier(rounds=1).fit(source.features, labels)
-    model.save(tmp_path / "model")
-    table = pd.DataFrame(source.features, columns=list("abcd")).head(6)
-    table.to_csv(tmp_path / "new.csv", index=False)
-    assert main(["predict", str(tmp_path / "model"), str(tmp_path / "new.csv"), "-o", str(tmp_path / "out.csv")]) == 0
-    assert pd.read_csv(tmp_path / "out.csv")["predicted_y"].tolist() == model.predict(source.features[:6]).tolist()
-    assert capsys.readouterr().err == ""
-    table.assign(y=labels[:6]).to_csv(tmp_path / "new.csv", index=False)
-    assert main(["predict", str(tmp_path / "model"), str(tmp_path / "new.csv")]) == 0
-    assert "of 6 rows right" in capsys.readouterr().err
-    table.drop(columns="b").to_csv(tmp_path / "new.csv", index=False)
-    assert main(["predict", str(tmp_path / "model"), str(tmp_path / "new.csv")]) == 2
-    assert re.search("columns of new.csv: received 'a, c, d'; allowed: 4 features in the order", complaint())
-    table.assign(b="wide").to_csv(tmp_path / "new.csv", index=False)
-    assert main(["predict", str(tmp_path / "model"), str(tmp_path / "new.csv")]) == 2
-    assert "new.csv, column 'b': received 'wide'" in complaint()
-
-
-def test_predict_refuses_rows_that_are_out_of_line(model, tmp_path, complaint):
-    text = (model / "new.csv").read_text()
-    (tmp_path / "new.csv").write_text(text.replace("\n", "\n7,", 1))
-    assert main(["predict", str(model), str(tmp_path / "new.csv")]) == 2
-    assert "new.csv, row 1: received '6 fields'; allowed: 5 fields" in complaint()
-    (tmp_path / "new.csv").write_text(text.replace("bill_length_mm", "body_mass_g", 1))
-    assert main(["predict", str(model), str(tmp_path / "new.csv")]) == 2
-    assert "new.csv, column 'body_mass_g': received '2 columns of this name'" in complaint()
-
-
-def test_privacy_plan_prints_the_plan(capsys, complaint):
-    text = "privacy plan --epsilon 3 --delta 1e-6 --rounds 50 --samples 30 --features 14 --classes 4"
-    assert main(text.split()) == 0
-    assert capsys.readouterr().out == f"{fh.privacy.plan(3.0, 1e-6, 50, 30, features=14, classes=4)}\n"
-    assert main([*text.split(), "--epsilon", "0"]) == 2
-    assert "epsilon: received 0.0" in complaint()
-    assert main([*text.split(), "--delta", "0.1"]) == 2
-    assert "1/n" in complaint()
-
-
-def test_example_covers_the_pumps_features_and_rows():
-    classifier = load_classifier(EXAMPLE)
-    pump = fh.data.load("pump", runs=128)
-    assert tuple(classifier.feature_bounds) == pump.feature_names
-    low, high = np.array(list(classifier.feature_bounds.values())).T
-    assert ((low < pump.features) & (pump.features < high)).all()
-    assert sorted(classifier.classes) == sorted(pump.classes)
-
-
-def test_the_plan_that_the_example_shows_is_the_noise_that_fit_adds(capsys):
-    text = EXAMPLE.read_text().replace("\\\n#", "")
-    (command,) = re.findall(r"#   fedhedge (privacy plan .*)", text)
-    assert main(command.split()) == 0
-    algorithm = load_classifier(EXAMPLE).algorithm()
-    expected = f"{algorithm.noise:.4g} times the sensitivity of the 4 x 14 model, and on lambda"
-    assert f"{expected} {algorithm.lambda_noise:.4g} times" in capsys.readouterr().out
