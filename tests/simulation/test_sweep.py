@@ -6,8 +6,8 @@ import pytest
 
 import fedhedge as fh
 from federations import digits, quadratic
-from fedhedge.simulation.rounds import batched_rounds, compiled_rounds
-from fedhedge.simulation.side_by_side import parts
+from fedhedge.simulation.rounds import compiled_rounds
+from fedhedge.simulation.side_by_side import batched_rounds, parts
 
 ALGORITHMS = [
     fh.algorithms.FedAvg(step=0.1),

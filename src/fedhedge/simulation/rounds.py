@@ -271,24 +271,6 @@ def many_rounds(
 compiled_rounds = jax.jit(partial(many_rounds, early=True), static_argnames=("plan",), donate_argnames=("state",))
 
 
-@partial(jax.jit, static_argnames=("plan", "own"), donate_argnames=("state",))
-def batched_rounds(
-    plan: Plan, own: tuple[bool, ...], given: tuple[Inputs, Schedule], state: State, tally: Tally, length: jax.Array
-) -> tuple[State, Tally, jax.Array | None]:
-    """The same rounds for many runs side by side; state and tally have a leading run axis.
-
-    own: which leaves of `given` have it too. The others are the same for all runs, and what depends on them alone is
-    computed once: with the mini-batches of one seed, many models are one wide matrix product.
-    """
-    leaves, structure = jax.tree.flatten(given)
-
-    def run(leaves: list[jax.Array], state: State, tally: Tally) -> tuple[State, Tally, jax.Array | None]:
-        inputs, schedule = jax.tree.unflatten(structure, leaves)
-        return many_rounds(plan, inputs, state, tally, schedule, length, early=False)
-
-    return jax.vmap(run, in_axes=([0 if one else None for one in own], 0, 0))(leaves, state, tally)
-
-
 def host_rounds(
     plan: Plan, inputs: Inputs, state: State, tally: Tally, schedule: Schedule, length: int
 ) -> tuple[State, Tally, jax.Array | None]:

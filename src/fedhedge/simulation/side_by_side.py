@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,8 +14,9 @@ import numpy as np
 
 from fedhedge.simulation.arithmetic import arithmetic
 from fedhedge.simulation.driver import Simulation
-from fedhedge.simulation.rounds import Schedule, batched_rounds
+from fedhedge.simulation.rounds import Inputs, Plan, Schedule, State, many_rounds
 from fedhedge.simulation.schedule import Table
+from fedhedge.simulation.tally import Tally
 
 # On a CPU, weights of several networks side by side leave the cache: such runs go one after another, compiled once.
 LARGEST_ON_CPU = 20_000
@@ -101,6 +103,24 @@ def _side_by_side(simulations: Sequence[Simulation]) -> None:
         for simulation, table, now, seen, who in zip(simulations, tables, *each, strict=True):
             simulation.accept(now, seen, who, table)
         tally = _stack([simulation.tally for simulation in simulations])
+
+
+@partial(jax.jit, static_argnames=("plan", "own"), donate_argnames=("state",))
+def batched_rounds(
+    plan: Plan, own: tuple[bool, ...], given: tuple[Inputs, Schedule], state: State, tally: Tally, length: jax.Array
+) -> tuple[State, Tally, jax.Array | None]:
+    """The same rounds for many runs side by side; state and tally have a leading run axis.
+
+    own: which leaves of `given` have it too. The others are the same for all runs, and what depends on them alone is
+    computed once: with the mini-batches of one seed, many models are one wide matrix product.
+    """
+    leaves, structure = jax.tree.flatten(given)
+
+    def run(leaves: list[jax.Array], state: State, tally: Tally) -> tuple[State, Tally, jax.Array | None]:
+        inputs, schedule = jax.tree.unflatten(structure, leaves)
+        return many_rounds(plan, inputs, state, tally, schedule, length, early=False)
+
+    return jax.vmap(run, in_axes=([0 if one else None for one in own], 0, 0))(leaves, state, tally)
 
 
 def _rounds(simulations: Sequence[Simulation], stop: int) -> tuple[list[Table], list[Schedule]]:
