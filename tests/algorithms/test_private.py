@@ -266,11 +266,30 @@ def test_refuses(made, message):
 def test_rows_keep_to_the_bound_where_squares_leave_the_doubles(bound):
     """Rows of 1e-200 stay, of 1e200 come down to the bound; by the sum of squares alone they would be 0 or infinite."""
     unit = np.array([[3.0, 0.0, 4.0], [0.0, 0.0, 0.0], [1.0, -2.0, 2.0]])
-    X = np.vstack([unit * 1e-200, unit * 1e-101, unit * 1e99, unit * 1e200])
-    rows = X * np.asarray(_within(jnp.asarray(X), bound))
-    lengths = np.concatenate([scale * np.array([5.0, 0.0, 3.0]) for scale in (1e-200, 1e-101, 1e99, 1e200)])
+    scales = (1e-200, 1e-101, 1e99, 1e200)
+    X = np.vstack([unit * scale for scale in scales])
+    # Compiled, as it runs: a division may then be a product with the reciprocal.
+    rows = X * np.asarray(jax.jit(_within)(jnp.asarray(X), bound))
+    lengths = np.concatenate([scale * np.array([5.0, 0.0, 3.0]) for scale in scales])
     factor = (bound / np.maximum(lengths, bound))[:, None]
     np.testing.assert_allclose(rows, X * factor, rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("entry", [1e299, 1e301, 5e307, 1.7e308])
+@pytest.mark.parametrize("name", PRIVATE)
+def test_no_row_moves_a_model_further_than_one_of_the_bound(name, entry):
+    """The largest doubles too: a step on such rows is one on rows of length L in their direction."""
+
+    def moved(rows):
+        clients = fh.data.Clients.from_splits((rows, np.array([0, 1, 2, 0]), np.zeros(4, int)))
+        run = fh.simulate(
+            PRIVATE[name], fh.models.CrammerSinger(), clients, fh.availability.Everyone(),
+            rounds=2, local_steps=1, batch_size=None, evaluate_on=(), progress=False,
+        )  # fmt: skip
+        return run.params
+
+    direction = np.array([[1.0, 1.0, 0.0], [1.0, -1.0, 0.0], [0.0, -1.0, 1.0], [1.0, 0.0, 1.0]])
+    np.testing.assert_allclose(moved(entry * direction), moved(direction / np.sqrt(2.0)), atol=1e-12)
 
 
 def test_the_bound_of_rows_has_a_lower_limit():

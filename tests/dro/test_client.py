@@ -254,6 +254,16 @@ def test_any_start_leads_to_the_optimum(norm, rho):
         check(X, y, 0.1, 0.5, norm, rng.normal(size=(3, 4)), rho, start=start)
 
 
+@pytest.mark.parametrize("size", [1e6, 1e32, 1e308])
+def test_a_start_far_away_leads_to_the_optimum_where_it_may_be_anywhere(size):
+    """Without a proximal term nothing pulls back from such a start."""
+    X, y = np.array([[1.0, 0.0], [1.0, 2.0]]), np.array([1, 0])
+    far = size * np.array([[0.3, -0.2], [-0.1, -0.3]])
+    cold, found = (solve_client(X, y, 0.1, 0.5, "l1", classes=2, start=start) for start in (None, far))
+    assert cold.objective == pytest.approx(0.4, abs=1e-7)
+    assert found.objective == pytest.approx(0.4, abs=1e-7)
+
+
 def test_a_start_of_another_shape_is_refused():
     X, y = table(15)
     with pytest.raises(InvalidInput, match=r"start: received 'an array of shape .2, 4.'"):

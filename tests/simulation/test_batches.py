@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+import fedhedge as fh
 from fedhedge.simulation.batches import Pool, _below, draw
 
 COUNTS = (5, 2, 40)
@@ -77,3 +78,27 @@ def test_all_rows_when_no_size_is_given():
 def test_bounded_integers_are_the_upper_half_of_the_product(bits, bound):
     found = _below(jnp.asarray(bits, jnp.uint32), jnp.asarray(bound, jnp.int32))
     assert int(found) == bits * bound >> 32
+
+
+@pytest.mark.parametrize("client", range(3))
+def test_double_precision_draws_the_same_rows(client):
+    """Methods that compute in float64 draw where integers have 64 bits."""
+    expected = rows(client, np.arange(50))
+    with jax.enable_x64(True):
+        found = rows(client, np.arange(50))
+    for one, other in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_private_method_learns_from_mini_batches():
+    """With batches as large as the clients it sees the rows that it sees without."""
+    clients = fh.data.load("iris").partition(fh.data.Iid(clients=3), seed=0)
+    size = int(clients.counts("train").max())
+    of_all, of_batches = (
+        fh.simulate(
+            fh.algorithms.DpSgd(noise=0.0), fh.models.CrammerSinger(), clients, fh.availability.Everyone(),
+            rounds=5, local_steps=1, batch_size=batch, progress=False,
+        )
+        for batch in (None, size)
+    )  # fmt: skip
+    np.testing.assert_allclose(of_batches.params, of_all.params, atol=1e-12)

@@ -1,6 +1,9 @@
 """Many runs side by side give what each gives alone, and one compilation serves all settings."""
 
+import dataclasses
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -99,6 +102,28 @@ def test_values_of_settings_do_not_cost_a_compilation():
     fh.sweep(others, fh.models.Linear(), digits(), LAW, seeds=(0, 1), **OPTIONS)
     fh.simulate(others[0], fh.models.Linear(), digits(), LAW, progress=False, **OPTIONS)
     assert compilations() == before
+
+
+@fh.algorithms.traced
+@dataclasses.dataclass(frozen=True)
+class UntilItMoves(fh.algorithms.FedAvg):
+    """Finished once a weight is above 0.02."""
+
+    name = "UntilItMoves"
+
+    def finished(self, server):
+        return jnp.abs(server["weight"]).max() > 0.02
+
+
+def test_a_run_that_is_finished_early_ends_in_a_sweep_too():
+    methods = [UntilItMoves(step=step) for step in (1e-4, 0.3)]
+    options = {"rounds": 8, "evaluate_every": 8, "batch_size": 8}
+    runs = fh.sweep(methods, fh.models.Linear(), digits(), LAW, seeds=(0,), **options)
+    assert runs[0].counts["rounds"] == 8
+    for run, method in zip(runs, methods, strict=True):
+        alone = fh.simulate(method, fh.models.Linear(), digits(), LAW, seed=0, progress=False, **options)
+        assert run.counts == alone.counts
+    assert runs[1].counts["rounds"] < 8
 
 
 def test_a_failing_run_is_named():

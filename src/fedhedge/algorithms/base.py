@@ -169,6 +169,11 @@ class Algorithm(ABC):
         """Whether more rounds would change nothing worth having: then the run ends early."""
         return False
 
+    @property
+    def ends_early(self) -> bool:
+        """Whether `finished` may end a run."""
+        return type(self).finished is not Algorithm.finished
+
     def diagnostics(self, server: Tree) -> dict[str, jax.Array]:
         """Scalars of the server state worth a line in the history."""
         return {}

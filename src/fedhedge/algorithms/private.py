@@ -20,6 +20,8 @@ from fedhedge.privacy.calibration import Accounting
 Noise = tuple[jax.Array, ...]
 # Entries of rows this long, and their products, stay clear of the least doubles.
 SMALLEST_BOUND = 1e-100
+# A division may be compiled into a product with the reciprocal, which beyond 4e307 is no normal double and counts as 0.
+LARGEST_ENTRY = 1e300
 
 
 class Table(NamedTuple):
@@ -97,7 +99,7 @@ class Private(Algorithm):
             rows = index[0]
             here = jnp.ones(len(rows)) if present is None else present[0] * 1.0
             count = jnp.sum(here)
-            features = batches.features[rows].reshape(len(rows), -1) * shares[rows]
+            features = _flat(batches.features[rows]) * shares[rows]
             return *self.turn(down, client, Table(features, batches.labels[rows], here / count, count), noise), {}
 
         arguments = (clients, batches.index, batches.present, noise)
@@ -110,9 +112,14 @@ class Private(Algorithm):
         return server
 
 
+def _flat(features: jax.Array) -> jax.Array:
+    """Rows as vectors, with no entry beyond LARGEST_ENTRY."""
+    return jnp.clip(features.reshape(len(features), -1), -LARGEST_ENTRY, LARGEST_ENTRY)
+
+
 def _within(features: jax.Array, row_bound: float | jax.Array) -> jax.Array:
-    """min(1, L/||x||_2) of each row, shape [n, 1]: what scales it down to length L."""
-    flat = features.reshape(len(features), -1)
+    """min(1, L/||x||_2) of each row of `_flat`, shape [n, 1]: what scales it down to length L."""
+    flat = _flat(features)
     # In units of the largest entry, whose square may leave the doubles.
     largest = jnp.max(jnp.abs(flat), axis=1, keepdims=True)
     unit = jnp.where(largest > 0, largest, 1.0)

@@ -93,6 +93,10 @@ class Wrapper(Algorithm):
     def parameters(self, iterate: Tree) -> Tree:
         return self.base.parameters(iterate)
 
+    @property
+    def ends_early(self) -> bool:
+        return self.base.ends_early
+
     def finished(self, server: Wrapped) -> jax.Array | bool:
         return self.base.finished(server.base)
 

@@ -62,7 +62,8 @@ def solve_client(
     `center` [K, P], zero by default. The solve stops when objective minus lower bound is at most `tolerance` times
     max(1, objective). The bound holds for every M, except that with `radius` and `rho` both 0 it holds for every M
     whose phi is at most 10 max(1, phi(coef)). `start` [K, P], a model near the solution, such as the one for another
-    center, saves most of the time and changes nothing else.
+    center, saves most of the time and changes nothing else; with `rho` 0 it is not used, since the solution it is near
+    to need not be the only one.
 
     Raises InvalidInput on values that cannot be used; warns with RuntimeWarning when the tolerance is not reached.
     Source: the client step of consensus ADMM (Boyd et al. 2011, Section 7.1) for the dual in `worst_case_risk`; the
@@ -86,15 +87,16 @@ def solve_client(
     reduced = problem if free else dataclasses.replace(problem, label_cost=math.inf)
     # Products as small as these leave BLAS threads nothing to do but spin, and their number must not change a bit.
     with _threads().limit(limits=1, user_api="blas"):
-        begun = start_at(reduced, start, rho) if start is not None else None
+        begun = start_at(reduced, start, rho) if start is not None and rho > 0.0 else None
         begun = begun or smoothed_start(reduced, center, rho)
         first = center if rho > 0.0 else begun.coef - begun.coef.mean(0)
         found = minimise(reduced, first, rho, begun.working_set, tolerance)
     value, lam = worst_case.evaluate(found.coef, problem)
     objective = value + penalty(found.coef, center, rho)
-    gap = max(0.0, objective - found.lower)
+    gap = float(np.maximum(0.0, objective - found.lower))
     kkt = max(gap, found.residual(center, rho))
-    if gap > tolerance * max(1.0, objective):
+    # A gap that is not a number is no proof either.
+    if not gap <= tolerance * max(1.0, objective):
         warnings.warn(f"the client problem stopped at a gap of {gap:.1e}", RuntimeWarning, stacklevel=2)
     return ClientSolution(found.coef, lam, objective, gap, kkt, found.passes)
 

@@ -33,7 +33,8 @@ def draw(
         return jnp.broadcast_to(offset + jnp.minimum(rows, count - 1), shape), jnp.broadcast_to(rows < count, shape)
 
     def stream(client: jax.Array, number: jax.Array) -> jax.Array:
-        return jax.random.bits(jax.random.fold_in(jax.random.fold_in(key, client), number), (steps, size))
+        # 32 bits also where integers have 64: by default these would be as wide, and no row number below.
+        return jax.random.bits(jax.random.fold_in(jax.random.fold_in(key, client), number), (steps, size), jnp.uint32)
 
     position = jnp.arange(size, dtype=jnp.int32)
     taken = jnp.minimum(size, count)

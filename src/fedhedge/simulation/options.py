@@ -34,7 +34,7 @@ class Options:
 
     def __post_init__(self) -> None:
         checks.integer("rounds", self.rounds, low=1)
-        if isinstance(self.local_steps, Sequence | np.ndarray):
+        if isinstance(self.local_steps, Sequence) or np.ndim(self.local_steps) > 0:
             object.__setattr__(self, "local_steps", checks.integers("local_steps", self.local_steps, low=1))
         else:
             object.__setattr__(self, "local_steps", checks.integer("local_steps", self.local_steps, low=1))

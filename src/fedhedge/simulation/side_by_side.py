@@ -73,7 +73,7 @@ def signature(simulation: Simulation) -> Any:
 
 def runs_at_once(simulation: Simulation) -> int:
     """How many runs like this one to compute side by side; it depends on the runs alone, and so do results."""
-    if simulation.host_loop or simulation.disk.rows is not None:
+    if simulation.host_loop or simulation.disk.rows is not None or simulation.algorithm.ends_early:
         return 1
     size = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(simulation.state))
     on_cpu = jax.default_backend() == "cpu"
