@@ -6,6 +6,7 @@ benchmark that needs it says so. Only the standard library: this runs before any
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -47,9 +48,15 @@ def make(folder: Path, calls: list[list[str]]) -> str:
 
 
 def main() -> int:
-    folder = Path(sys.argv[1]).resolve()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(ENVIRONMENTS)}; by default all")
+    given = parser.parse_args()
+    if unknown := set(given.names) - set(ENVIRONMENTS):
+        parser.error(f"no environments: {', '.join(sorted(unknown))}; there are {', '.join(ENVIRONMENTS)}")
+    folder = given.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = sys.argv[2:] or list(ENVIRONMENTS)
+    wanted = given.names or list(ENVIRONMENTS)
     missing = {}
     for name in wanted:
         print(f"environment {folder.name}/{name}", flush=True)
