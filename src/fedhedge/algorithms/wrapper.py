@@ -95,7 +95,7 @@ class Wrapper(Algorithm):
 
     @property
     def ends_early(self) -> bool:
-        return self.base.ends_early
+        return type(self).finished is not Wrapper.finished or self.base.ends_early
 
     def finished(self, server: Wrapped) -> jax.Array | bool:
         return self.base.finished(server.base)
